@@ -1,0 +1,25 @@
+#include "backend.h"
+
+#include <array>
+
+#include "cpu/cpu_backend.h"
+#include "op/sentence.h"
+#include "reference/reference_backend.h"
+
+namespace chunkscan {
+
+std::span<const Backend> all_backends() {
+  static const std::array<Backend, 2> rows = {cpu_backend(), reference_backend()};
+  return rows;
+}
+
+const Backend& backend_named(std::string_view name) {
+  std::string names;
+  for (const Backend& backend : all_backends()) {
+    if (name == backend.name) return backend;
+    names += (names.empty() ? "" : " | ") + std::string(backend.name);
+  }
+  refuse_input("backend", names, "\"" + std::string(name) + "\"");
+}
+
+}  // namespace chunkscan

@@ -1,0 +1,35 @@
+// How a backend carries out a problem. Prints to a string that parses back: "walk,q=64,isa=avx512".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace chunkscan {
+
+enum class Route : std::uint8_t {
+  kWalk,        // one pass: the state is carried through the chunks of a head
+  kStaged,      // chunk_cumsum, fwd_pass_state, compute_out, one after the other
+  kRecurrence,  // token by token
+};
+
+// CPU instruction sets, best last.
+enum class Isa : std::uint8_t { kNone, kSse2, kNeon, kAvx2, kAvx512, kAvx512Bf16 };
+
+struct Config {
+  Route route = Route::kWalk;
+  int q = 0;  // chunk length; 0 where the route has no chunks
+  Isa isa = Isa::kNone;
+
+  friend bool operator==(const Config&, const Config&) = default;
+};
+
+const char* name_of(Route route);
+const char* name_of(Isa isa);
+
+std::string to_string(const Config& config);
+
+// Starts from `defaults` and replaces what `text` names; throws Error on an unknown word.
+Config parse_config(std::string_view text, const Config& defaults);
+
+}  // namespace chunkscan
