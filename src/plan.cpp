@@ -1,6 +1,6 @@
 #include "plan.h"
 
-#include "cpu/threads.h"
+#include "chunkscan/backends.h"
 #include "op/sentence.h"
 
 namespace chunkscan {
