@@ -1,13 +1,69 @@
 #include "cpu/cpu_backend.h"
 
+#include <algorithm>
+#include <vector>
+
+#include "chunkscan/backends.h"
+#include "cpu/kernels.h"
+#include "cpu/layout.h"
+#include "plan.h"
+
 namespace chunkscan {
+
+namespace {
+
+constexpr int kDefaultChunk = 64;
+constexpr int kMostChunk = 256;  // a longer one only adds operations
+
+Config default_config(const Problem& problem) {
+  Config config;
+  config.route = Route::kWalk;
+  config.q = problem.chunk_size == 0
+                 ? kDefaultChunk
+                 : static_cast<int>(std::min<std::int64_t>(problem.chunk_size, kMostChunk));
+  config.isa = cpu_isas().front();
+  return config;
+}
+
+std::string refuses_config(const Problem&, const Config& config) {
+  if (config.q < 1 || config.q > kMostChunk) {
+    return "config: expected q in 1.." + std::to_string(kMostChunk) + ", got " +
+           std::to_string(config.q);
+  }
+  const auto isas = cpu_isas();
+  if (std::find(isas.begin(), isas.end(), config.isa) != isas.end()) return "";
+  std::string names;
+  for (Isa isa : isas) names += (names.empty() ? "" : " | ") + std::string(name_of(isa));
+  return "config: expected isa=" + names + " on this machine, got isa=" + name_of(config.isa);
+}
+
+void run(const PlanData& plan, const Buffers& buffers, void* workspace, void*) {
+  cpu_kernels(plan.config.isa)
+      .run(plan.problem, plan.config, buffers, plan.threads, static_cast<std::byte*>(workspace));
+}
+
+}  // namespace
 
 Backend cpu_backend() {
   Backend row{};
   row.name = "cpu";
-  row.unavailable = [] { return std::string("its kernels are not built yet"); };
+  row.unavailable = [] { return std::string(); };
   row.device = DeviceKind::kCpu;
+  row.refuses = [](const Problem&) { return std::string(); };
+  row.default_config = default_config;
+  row.refuses_config = refuses_config;
+  row.workspace_bytes = [](const Problem& problem, const Config& config, int threads) {
+    return CpuLayout(problem, config, threads).total;
+  };
+  row.prepare = [](const PlanData&) {};
+  row.run = run;
   return row;
+}
+
+std::vector<std::string> cpu_instruction_sets() {
+  std::vector<std::string> names;
+  for (Isa isa : cpu_isas()) names.push_back(name_of(isa));
+  return names;
 }
 
 }  // namespace chunkscan

@@ -1,8 +1,138 @@
-#include <string>
+// Compiled once per instruction set by Highway's foreach_target; the table is chosen per plan.
+#include "cpu/kernels.h"
+
 #include <vector>
 
-#include "chunkscan/backends.h"
+// Few targets are enough: bits 0 to 7 are the x86 targets beyond AVX3 (plain AVX-512), which
+// bring nothing to fp32 code; SVE's vectors have no size and cannot be a tile's members.
+#define HWY_DISABLED_TARGETS \
+  (0xFF | HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/kernels.cpp"
+#include "hwy/foreach_target.h"  // must come before highway.h
+#include "hwy/highway.h"
+// after the two above
+#include "cpu/walk-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace chunkscan::HWY_NAMESPACE {
+
+// y of tokens behind the last packed sequence, and chunk_states rows behind the last state.
+void zero_rest(const CpuCall& call, const Sequence* sequences) {
+  const Problem& problem = call.problem;
+  const Buffers& buffers = call.buffers;
+  if (problem.packing != Packing::kCuSeqlens) return;
+  const Sequence& last = sequences[problem.sequences - 1];
+  const std::int64_t begin = problem.sequences > 0 ? last.end : 0;
+  parallel_for(call.threads, problem.l - begin, [&](std::int64_t i, int) {
+    float zeros[kRowPad] = {};
+    for (std::int64_t head = 0; head < problem.h; ++head) {
+      for (std::int64_t k = 0; k < problem.p; k += kRowPad) {
+        store_row(problem.y, buffers.y.at(0, begin + i, head, k), buffers.y.strides[3],
+                  std::min(kRowPad, problem.p - k), zeros);
+      }
+    }
+  });
+  if (!buffers.chunk_states) return;
+  std::int64_t row = 0;
+  if (problem.sequences > 0) {
+    row = last.chunk_states_row + (last.end - last.begin) / problem.state_every;
+  }
+  for (; row < problem.l / problem.state_every; ++row) {
+    float zeros[kRowPad] = {};
+    for (std::int64_t head = 0; head < problem.h; ++head) {
+      for (std::int64_t i = 0; i < problem.p; ++i) {
+        for (std::int64_t k = 0; k < problem.n; k += kRowPad) {
+          store_row(*problem.chunk_states, buffers.chunk_states.at(0, row, head, i, k),
+                    buffers.chunk_states.strides[4], std::min(kRowPad, problem.n - k), zeros);
+        }
+      }
+    }
+  }
+}
+
+void run(const Problem& problem, const Config& config, const Buffers& buffers, int threads,
+         std::byte* workspace) {
+  const CpuLayout layout(problem, config, threads);
+  const CpuCall call{problem, buffers, config, layout, workspace,
+                     in_forked_child() ? 1 : threads};
+  Sequence* sequences = reinterpret_cast<Sequence*>(workspace + layout.sequences);
+  fill_sequences(problem, buffers, sequences);
+  zero_rest(call, sequences);
+  const auto pair_at = [&](std::int64_t i, std::int64_t scratch) {
+    return Pair{sequences[i / problem.g], i % problem.g, pair_scratch(call, scratch)};
+  };
+  const std::int64_t pairs = problem.sequences * problem.g;
+  if (layout.pairs_in_parallel) {
+    parallel_for(call.threads, pairs, [&](std::int64_t i, int thread) {
+      run_pair(call, pair_at(i, thread), Team{1, thread});
+    });
+  } else {
+    for (std::int64_t i = 0; i < pairs; ++i) {
+      run_pair(call, pair_at(i, 0), Team{call.threads, 0});
+    }
+  }
+}
+
+constexpr Isa kIsa = HWY_TARGET == HWY_AVX3   ? Isa::kAvx512
+                     : HWY_TARGET == HWY_AVX2 ? Isa::kAvx2
+                     : HWY_TARGET == HWY_SSE4 ? Isa::kSse4
+                     : HWY_TARGET == HWY_NEON ? Isa::kNeon
+                                              : Isa::kBaseline;
+
+const CpuKernels& table() {
+  static constexpr CpuKernels kTable{kIsa, &run};
+  return kTable;
+}
+
+}  // namespace chunkscan::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace chunkscan {
-std::vector<std::string> cpu_instruction_sets() { return {}; }
+
+HWY_EXPORT(table);
+
+namespace {
+
+struct Target {
+  Isa isa;
+  std::int64_t highway;
+};
+constexpr Target kTargets[] = {{Isa::kAvx512, HWY_AVX3},
+                               {Isa::kAvx2, HWY_AVX2},
+                               {Isa::kSse4, HWY_SSE4},
+                               {Isa::kNeon, HWY_NEON},
+                               {Isa::kBaseline, HWY_STATIC_TARGET}};
+
+const CpuKernels& table_for(std::int64_t target) {
+  hwy::ChosenTarget chosen;  // our own instead of Highway's global one: two plans may differ
+  chosen.Update(target);
+  return HWY_DISPATCH_TABLE(table)[chosen.GetIndex()]();
+}
+
+}  // namespace
+
+std::span<const Isa> cpu_isas() {
+  static const std::vector<Isa> isas = [] {
+    std::vector<Isa> found;
+    for (const Target& target : kTargets) {
+      const bool usable = (hwy::SupportedTargets() & HWY_TARGETS & target.highway) != 0;
+      // NEON is the baseline where it exists; its row stands before.
+      if (usable && table_for(target.highway).isa == target.isa) found.push_back(target.isa);
+    }
+    return found;
+  }();
+  return isas;
+}
+
+const CpuKernels& cpu_kernels(Isa isa) {
+  for (const Target& target : kTargets) {
+    if (target.isa == isa) return table_for(target.highway);
+  }
+  return table_for(HWY_STATIC_TARGET);
+}
+
 }  // namespace chunkscan
+#endif  // HWY_ONCE

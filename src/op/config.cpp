@@ -9,7 +9,8 @@ namespace chunkscan {
 namespace {
 
 constexpr Route kRoutes[] = {Route::kWalk, Route::kStaged, Route::kRecurrence};
-constexpr Isa kIsas[] = {Isa::kSse2, Isa::kNeon, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16};
+constexpr Isa kIsas[] = {Isa::kBaseline, Isa::kSse4,   Isa::kNeon,
+                         Isa::kAvx2,     Isa::kAvx512, Isa::kAvx512Bf16};
 constexpr int kMaxChunk = 1 << 20;
 
 [[noreturn]] void refuse(std::string_view word) {
@@ -57,7 +58,8 @@ const char* name_of(Route route) {
 const char* name_of(Isa isa) {
   switch (isa) {
     case Isa::kNone: return "none";
-    case Isa::kSse2: return "sse2";
+    case Isa::kBaseline: return "baseline";
+    case Isa::kSse4: return "sse4";
     case Isa::kNeon: return "neon";
     case Isa::kAvx2: return "avx2";
     case Isa::kAvx512: return "avx512";

@@ -14,7 +14,8 @@ enum class Route : std::uint8_t {
 };
 
 // CPU instruction sets, best last.
-enum class Isa : std::uint8_t { kNone, kSse2, kNeon, kAvx2, kAvx512, kAvx512Bf16 };
+// kBaseline is what every machine of the architecture has.
+enum class Isa : std::uint8_t { kNone, kBaseline, kSse4, kNeon, kAvx2, kAvx512, kAvx512Bf16 };
 
 struct Config {
   Route route = Route::kWalk;

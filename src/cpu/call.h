@@ -1,0 +1,91 @@
+// What one call's kernels share: the problem, the buffers, and typed access to the scratch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cpu/layout.h"
+#include "op/buffers.h"
+#include "op/problem.h"
+
+namespace chunkscan {
+
+struct CpuCall {
+  const Problem& problem;
+  const Buffers& buffers;
+  const Config& config;
+  const CpuLayout layout;
+  std::byte* workspace;
+  int threads;
+};
+
+// Scratch of one (sequence, group) pair in flight.
+struct PairScratch {
+  const CpuLayout& layout;
+  std::byte* base;
+
+  template <typename T>
+  T* at(std::size_t offset) const {
+    return reinterpret_cast<T*>(base + offset);
+  }
+  Chunk& chunk(std::int64_t w) const { return at<Chunk>(layout.chunks)[w]; }
+  bool& risky(std::int64_t w) const { return at<bool>(layout.risky)[w]; }
+  float* B(std::int64_t w) const { return at<float>(layout.B) + w * layout.q16 * layout.n16; }
+  float* C(std::int64_t w) const { return at<float>(layout.C) + w * layout.q16 * layout.n16; }
+  float* CB(std::int64_t w) const { return at<float>(layout.CB) + w * layout.q * layout.q16; }
+  float* decay(std::int64_t w, std::int64_t head, DecayRow row) const {
+    return at<float>(layout.decay) +
+           ((w * layout.heads + head) * kDecayRows + row) * layout.q16;
+  }
+  double& log_sum(std::int64_t w, std::int64_t head) const {
+    return at<double>(layout.log_sums)[w * layout.heads + head];
+  }
+  double& log_decay(std::int64_t head) const { return at<double>(layout.log_decay)[head]; }
+  float* state(std::int64_t head) const {
+    return at<float>(layout.states) + head * layout.n16 * layout.p16;
+  }
+  float* entering(std::int64_t w, std::int64_t head) const {
+    return at<float>(layout.entering) + (w * layout.heads + head) * layout.n16 * layout.p16;
+  }
+};
+
+// Scratch of one thread.
+struct WorkerScratch {
+  const CpuLayout& layout;
+  std::byte* base;
+
+  float* at(std::size_t offset) const { return reinterpret_cast<float*>(base + offset); }
+  float* Bt() const { return at(layout.Bt); }
+  float* Xdt() const { return at(layout.Xdt); }
+  float* Xw() const { return at(layout.Xw); }
+  float* M() const { return at(layout.M); }
+  float* y() const { return at(layout.y); }
+  float* rows() const { return at(layout.rows); }
+};
+
+// A (sequence, group) pair with its scratch.
+struct Pair {
+  Sequence sequence;
+  std::int64_t group;
+  PairScratch scratch;
+};
+
+// The part of a head that one walk covers: columns [begin, begin + count) of p.
+struct Slice {
+  std::int64_t head_in_group;
+  std::int64_t head;  // h axis
+  std::int64_t begin;
+  std::int64_t count;
+};
+
+inline PairScratch pair_scratch(const CpuCall& call, std::int64_t index) {
+  return {call.layout, call.workspace + call.layout.pairs +
+                           static_cast<std::size_t>(index) * call.layout.pair_bytes};
+}
+
+inline WorkerScratch worker_scratch(const CpuCall& call, int thread) {
+  return {call.layout, call.workspace + call.layout.workers +
+                           static_cast<std::size_t>(thread) * call.layout.worker_bytes};
+}
+
+}  // namespace chunkscan

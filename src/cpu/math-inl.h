@@ -1,0 +1,71 @@
+// Elementary functions in fp32. Per-target include guard, see Highway.
+#if defined(CHUNKSCAN_CPU_MATH_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef CHUNKSCAN_CPU_MATH_INL_H
+#undef CHUNKSCAN_CPU_MATH_INL_H
+#else
+#define CHUNKSCAN_CPU_MATH_INL_H
+#endif
+
+#include "hwy/contrib/math/math-inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace chunkscan::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using F32 = hn::ScalableTag<float>;
+using I32 = hn::Rebind<int32_t, F32>;
+using V = hn::Vec<F32>;
+inline constexpr F32 f32;
+inline constexpr I32 i32;
+
+HWY_INLINE std::int64_t lanes() { return static_cast<std::int64_t>(hn::Lanes(f32)); }
+
+inline constexpr float kLog2e = 1.44269504f;
+inline constexpr float kLog2eLow = 1.92596303e-8f;  // log2(e) - kLog2e
+
+// 2^(high + low), |low| small against 1: 1 ulp where high + low is exact. Underflows to 0 gradually,
+// overflows to infinity, and passes NaN on. Cheaper than hn::Exp, which also turns NaN into 0.
+HWY_INLINE V exp2_pair(V high, V low) {
+  // The order of operands keeps a NaN: x86 returns the second one. Below -151 all is 0 in fp32,
+  // above 129 infinity.
+  high = hn::Min(hn::Set(f32, 129.0f), hn::Max(hn::Set(f32, -151.0f), high));
+  const auto whole = hn::NearestInt(high);
+  const V f = hn::Add(hn::Sub(high, hn::ConvertTo(f32, whole)), low);
+  // 2^f on [-1/2, 1/2] by interpolation at Chebyshev points: relative error 3e-9.
+  V y = hn::Set(f32, 0.00015461444f);
+  y = hn::MulAdd(y, f, hn::Set(f32, 0.0013400428f));
+  y = hn::MulAdd(y, f, hn::Set(f32, 0.0096180567f));
+  y = hn::MulAdd(y, f, hn::Set(f32, 0.055503272f));
+  y = hn::MulAdd(y, f, hn::Set(f32, 0.24022651f));
+  y = hn::MulAdd(y, f, hn::Set(f32, 0.69314721f));
+  y = hn::MulAdd(y, f, hn::Set(f32, 1.0f));
+  // 2^whole as two factors, each a normal number.
+  const auto half = hn::ShiftRight<1>(whole);
+  const auto bias = hn::Set(i32, 127);
+  const V scale = hn::BitCast(f32, hn::ShiftLeft<23>(hn::Add(half, bias)));
+  const V scale_rest = hn::BitCast(f32, hn::ShiftLeft<23>(hn::Add(hn::Sub(whole, half), bias)));
+  return hn::Mul(hn::Mul(y, scale), scale_rest);
+}
+
+// e^v through the pair v * log2(e), so that the product's rounding does not enter the exponent.
+HWY_INLINE V exp(V v) {
+  const V log2e = hn::Set(f32, kLog2e);
+  v = hn::Min(hn::Set(f32, 200.0f), hn::Max(hn::Set(f32, -200.0f), v));
+  const V high = hn::Mul(v, log2e);
+  const V low = hn::MulAdd(v, hn::Set(f32, kLog2eLow), hn::MulSub(v, log2e, high));
+  return exp2_pair(high, low);
+}
+
+// log1p(exp(v)). Above 20 it is v to fp32 precision, which also keeps exp from overflowing.
+HWY_INLINE V softplus(V v) {
+  const V small = hn::Log1p(f32, exp(hn::Min(hn::Set(f32, 20.0f), v)));
+  return hn::IfThenElse(hn::Or(hn::Gt(v, hn::Set(f32, 20.0f)), hn::IsNaN(v)), v, small);
+}
+
+// v / (1 + e^-v)
+HWY_INLINE V silu(V v) { return hn::Div(v, hn::Add(hn::Set(f32, 1.0f), exp(hn::Neg(v)))); }
+
+}  // namespace chunkscan::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif  // per-target guard

@@ -1,0 +1,126 @@
+// What the heads of a group need of a chunk before they walk through it: B and C in fp32, C B^T,
+// and chunk_cumsum. Per-target include guard, see Highway.
+#if defined(CHUNKSCAN_CPU_PREPARE_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef CHUNKSCAN_CPU_PREPARE_INL_H
+#undef CHUNKSCAN_CPU_PREPARE_INL_H
+#else
+#define CHUNKSCAN_CPU_PREPARE_INL_H
+#endif
+
+#include "cpu/call.h"
+#include "cpu/rows-inl.h"
+#include "cpu/tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace chunkscan::HWY_NAMESPACE {
+
+// Loads `len` rows of n and returns the largest magnitude.
+HWY_NOINLINE float load_rows(DType dtype, const Array& array, const Pair& pair, const Chunk& chunk,
+                             std::int64_t n, float* to, std::int64_t to_row) {
+  V largest = hn::Zero(f32);
+  for (std::int64_t i = 0; i < chunk.len; ++i) {
+    float* row = to + i * to_row;
+    load_row(dtype, array.at(pair.sequence.batch, chunk.begin + i, pair.group), array.strides[3], n,
+             row);
+    for (std::int64_t k = 0; k < n; k += lanes()) {
+      largest = hn::Max(largest, hn::Abs(hn::LoadU(f32, row + k)));
+    }
+  }
+  return hn::GetLane(hn::MaxOfLanes(f32, largest));
+}
+
+// CB[i][j] = sum over n of C[i][n] B[j][n], for the tiles that touch j <= i; the rest is undefined.
+HWY_NOINLINE void multiply_CB(const CpuLayout& layout, std::int64_t len, const float* B,
+                              const float* C, float* Bt, float* CB) {
+  transpose(B, layout.n16, len, layout.n, Bt, layout.q16);
+  for_each_row_tile(len, [&](std::int64_t i, auto rows) HWY_ATTR {
+    for_each_column_tile(i + rows, [&](std::int64_t j, auto vecs) HWY_ATTR {
+      Tile<rows, vecs> tile;
+      tile.clear();
+      tile.multiply(C + i * layout.n16, layout.n16, 1, Bt + j, layout.q16, layout.n);
+      tile.store(CB + i * layout.q16 + j, layout.q16);
+    });
+  });
+}
+
+// One token's log2 decay is cut here: its factor is 0 in fp32 anyway, and a larger one would ruin
+// the differences of running sums behind it.
+inline constexpr double kMostLog2Decay = -160.0;
+
+// dt' and the running decays of one head over one chunk.
+HWY_NOINLINE void chunk_cumsum(const CpuCall& call, const Pair& pair, std::int64_t w,
+                               std::int64_t head_in_group) {
+  const Problem& problem = call.problem;
+  const Buffers& buffers = call.buffers;
+  const Chunk& chunk = pair.scratch.chunk(w);
+  const std::int64_t head = pair.group * call.layout.heads + head_in_group;
+  const auto row = [&](DecayRow which) { return pair.scratch.decay(w, head_in_group, which); };
+  float* dt = row(kDt);
+  float* high = row(kCsHigh);
+  float* low = row(kCsLow);
+  float* factor = row(kFactor);
+
+  load_row(problem.dt, buffers.dt.at(pair.sequence.batch, chunk.begin, head),
+           buffers.dt.strides[1], chunk.len, dt);
+  const float bias =
+      buffers.dt_bias ? load_scalar(*problem.dt_bias, buffers.dt_bias.at(head)) : 0.0f;
+  const V lowest = hn::Set(f32, problem.dt_min);
+  const V highest = hn::Set(f32, problem.dt_max);
+  for (std::int64_t i = 0; i < chunk.len; i += lanes()) {
+    V v = hn::Add(hn::LoadU(f32, dt + i), hn::Set(f32, bias));
+    if (problem.dt_softplus) v = softplus(v);
+    v = hn::IfThenElse(hn::Lt(v, lowest), lowest, v);  // comparisons, so that NaN stays NaN
+    v = hn::IfThenElse(hn::Gt(v, highest), highest, v);
+    hn::StoreU(v, f32, dt + i);
+  }
+
+  // In double: differences of cs stay exact however large cs grows inside the chunk.
+  const double A = static_cast<double>(load_scalar(DType::kF32, buffers.A.at(head)));
+  const double A_log2e = A * 1.4426950408889634;
+  double cs = 0.0;
+  double dt_sum = 0.0;
+  for (std::int64_t i = 0; i < chunk.len; ++i) {
+    const double log2_decay = dt[i] * A_log2e;
+    const double step = log2_decay < kMostLog2Decay ? kMostLog2Decay : log2_decay;
+    dt_sum += dt[i];
+    cs += step;
+    factor[i] = static_cast<float>(step);
+    high[i] = static_cast<float>(cs);
+    low[i] = static_cast<float>(cs - high[i]);
+  }
+  pair.scratch.log_sum(w, head_in_group) = dt_sum * A;
+
+  float* decay_in = row(kDecayIn);
+  float* weight = row(kWeight);
+  const V last_high = hn::Set(f32, high[chunk.len - 1]);
+  const V last_low = hn::Set(f32, low[chunk.len - 1]);
+  for (std::int64_t i = 0; i < chunk.len; i += lanes()) {
+    const V h = hn::LoadU(f32, high + i);
+    const V lo = hn::LoadU(f32, low + i);
+    hn::StoreU(exp2_pair(h, lo), f32, decay_in + i);
+    hn::StoreU(exp2_pair(hn::Sub(last_high, h), hn::Sub(last_low, lo)), f32, weight + i);
+    hn::StoreU(exp2_pair(hn::LoadU(f32, factor + i), hn::Zero(f32)), f32, factor + i);
+  }
+}
+
+// Everything that chunk w of the window shares between its heads.
+HWY_NOINLINE void prepare_chunk(const CpuCall& call, const Pair& pair, std::int64_t w,
+                                const WorkerScratch& worker) {
+  const CpuLayout& layout = call.layout;
+  const PairScratch& scratch = pair.scratch;
+  const Chunk& chunk = scratch.chunk(w);
+  const float most_B = load_rows(call.problem.B, call.buffers.B, pair, chunk, layout.n,
+                                 scratch.B(w), layout.n16);
+  const float most_C = load_rows(call.problem.C, call.buffers.C, pair, chunk, layout.n,
+                                 scratch.C(w), layout.n16);
+  // Where C B^T might overflow although y does not, the chunk is walked token by token.
+  scratch.risky(w) = static_cast<double>(most_B) * most_C * static_cast<double>(layout.n) > 1e37;
+  if (call.config.route != Route::kRecurrence && !scratch.risky(w)) {
+    multiply_CB(layout, chunk.len, scratch.B(w), scratch.C(w), worker.Bt(), scratch.CB(w));
+  }
+  for (std::int64_t head = 0; head < layout.heads; ++head) chunk_cumsum(call, pair, w, head);
+}
+
+}  // namespace chunkscan::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif  // per-target guard

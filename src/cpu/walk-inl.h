@@ -1,0 +1,218 @@
+// The routes: windows of chunks over (sequence, group) pairs. Per-target include guard, see Highway.
+#if defined(CHUNKSCAN_CPU_WALK_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef CHUNKSCAN_CPU_WALK_INL_H
+#undef CHUNKSCAN_CPU_WALK_INL_H
+#else
+#define CHUNKSCAN_CPU_WALK_INL_H
+#endif
+
+#include <algorithm>
+
+#include "cpu/call.h"
+#include "cpu/chunk-inl.h"
+#include "cpu/prepare-inl.h"
+#include "cpu/threads.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace chunkscan::HWY_NAMESPACE {
+
+// The threads that work on one pair: `threads` of them, scratch from `first` on.
+struct Team {
+  int threads;
+  int first;
+};
+
+// The chunks [0, count) of a pair's scratch, a stretch of its sequence.
+struct Window {
+  std::int64_t count;
+  bool first;  // the sequence begins here
+  bool last;   // and ends here
+};
+
+inline Slice slice_at(const CpuCall& call, const Pair& pair, std::int64_t item) {
+  const CpuLayout& layout = call.layout;
+  const std::int64_t head = item / layout.slices;
+  const std::int64_t begin = item % layout.slices * layout.slice;
+  return {head, pair.group * layout.heads + head, begin,
+          std::min(layout.slice, layout.p - begin)};
+}
+
+// (p, n) in any dtype to (n, p) in fp32, the slice's columns.
+HWY_NOINLINE void load_state(const CpuLayout& layout, DType dtype, const Array& states,
+                             std::int64_t i, const Slice& slice, float* state, float* rows) {
+  for (std::int64_t k = 0; k < slice.count; ++k) {
+    load_row(dtype, states.at(i, slice.head, slice.begin + k), states.strides[3], layout.n,
+             rows + k * layout.n16);
+  }
+  std::fill(rows + slice.count * layout.n16, rows + padded(slice.count) * layout.n16, 0.0f);
+  transpose(rows, layout.n16, padded(slice.count), layout.n, state + slice.begin, layout.p16);
+}
+
+HWY_NOINLINE void store_state(const CpuLayout& layout, DType dtype, std::byte* to,
+                              std::int64_t p_stride_bytes, std::int64_t n_stride,
+                              const Slice& slice, const float* state, float* rows) {
+  transpose(state + slice.begin, layout.p16, layout.n, padded(slice.count), rows, layout.n16);
+  for (std::int64_t k = 0; k < slice.count; ++k) {
+    store_row(dtype, to + (slice.begin + k) * p_stride_bytes, n_stride, layout.n,
+              rows + k * layout.n16);
+  }
+}
+
+inline bool enters_with_state(const CpuCall& call, const Pair& pair, const Window& window,
+                              std::int64_t w) {
+  if (pair.scratch.chunk(w).reset) return false;
+  return w > 0 || !window.first || call.buffers.initial_states;
+}
+
+HWY_INLINE void store_chunk_state(const CpuCall& call, const Pair& pair, std::int64_t w,
+                                  const Slice& slice, const float* state,
+                                  const WorkerScratch& worker) {
+  const Array& states = call.buffers.chunk_states;
+  const std::int64_t row = pair.scratch.chunk(w).chunk_states_row;
+  if (row < 0) return;
+  store_state(call.layout, *call.problem.chunk_states,
+              states.at(pair.sequence.batch, row, slice.head),
+              states.strides[3] * states.element_bytes, states.strides[4], slice, state,
+              worker.rows());
+}
+
+HWY_INLINE void begin_slice(const CpuCall& call, const Pair& pair, const Window& window,
+                            const Slice& slice, float* state, const WorkerScratch& worker) {
+  if (window.first && call.buffers.initial_states) {
+    load_state(call.layout, *call.problem.initial_states, call.buffers.initial_states,
+               pair.sequence.state, slice, state, worker.rows());
+  }
+}
+
+HWY_INLINE void end_slice(const CpuCall& call, const Pair& pair, const Window& window,
+                          const Slice& slice, float* state, const WorkerScratch& worker) {
+  const Array& states = call.buffers.final_states;
+  if (!window.last || !states) return;
+  if (window.first && window.count == 0 && !call.buffers.initial_states) {  // an empty sequence
+    for (std::int64_t k = 0; k < call.layout.n; ++k) {
+      float* row = state + k * call.layout.p16 + slice.begin;
+      std::fill(row, row + padded(slice.count), 0.0f);
+    }
+  }
+  store_state(call.layout, *call.problem.final_states, states.at(pair.sequence.state, slice.head),
+              states.strides[2] * states.element_bytes, states.strides[3], slice, state,
+              worker.rows());
+}
+
+// Nobody reads the state after the sequence's last chunk.
+inline bool state_is_wanted(const CpuCall& call, const Pair& pair, const Window& window,
+                            std::int64_t w) {
+  return !window.last || w + 1 < window.count || call.buffers.final_states ||
+         pair.scratch.chunk(w).chunk_states_row >= 0;
+}
+
+// Route walk (and recurrence): the state goes through the window's chunks, y comes out on the way.
+HWY_NOINLINE void walk_slice(const CpuCall& call, const Pair& pair, const Window& window,
+                             const Slice& slice, const WorkerScratch& worker) {
+  float* state = pair.scratch.state(slice.head_in_group);
+  begin_slice(call, pair, window, slice, state, worker);
+  for (std::int64_t w = 0; w < window.count; ++w) {
+    const bool has_state = enters_with_state(call, pair, window, w);
+    load_X(call, pair, w, slice, worker);
+    if (call.config.route == Route::kRecurrence || pair.scratch.risky(w)) {
+      recurrence_chunk(call.layout, pair.scratch, w, slice, state, has_state, worker);
+    } else {
+      output_chunk(call.layout, pair.scratch, w, slice, has_state ? state : nullptr, worker);
+      if (state_is_wanted(call, pair, window, w)) {
+        state_chunk(call.layout, pair.scratch, w, slice, state, has_state, worker);
+      }
+    }
+    store_y(call, pair, w, slice, worker);
+    store_chunk_state(call, pair, w, slice, state, worker);
+  }
+  end_slice(call, pair, window, slice, state, worker);
+}
+
+// Route staged, second step: the states entering the window's chunks.
+HWY_NOINLINE void fwd_pass_state(const CpuCall& call, const Pair& pair, const Window& window,
+                                 const Slice& slice, const WorkerScratch& worker) {
+  const CpuLayout& layout = call.layout;
+  float* state = pair.scratch.state(slice.head_in_group);
+  begin_slice(call, pair, window, slice, state, worker);
+  for (std::int64_t w = 0; w < window.count; ++w) {
+    const bool has_state = enters_with_state(call, pair, window, w);
+    if (has_state) {
+      float* entering = pair.scratch.entering(w, slice.head_in_group);
+      for (std::int64_t k = 0; k < layout.n; ++k) {
+        const float* row = state + k * layout.p16 + slice.begin;
+        std::copy(row, row + padded(slice.count), entering + k * layout.p16 + slice.begin);
+      }
+    }
+    load_X(call, pair, w, slice, worker);
+    state_chunk(layout, pair.scratch, w, slice, state, has_state, worker);
+    store_chunk_state(call, pair, w, slice, state, worker);
+  }
+  end_slice(call, pair, window, slice, state, worker);
+}
+
+// Route staged, third step: y of chunk w, from the state that enters it.
+HWY_NOINLINE void compute_out(const CpuCall& call, const Pair& pair, const Window& window,
+                              std::int64_t w, const Slice& slice, const WorkerScratch& worker) {
+  const bool has_state = enters_with_state(call, pair, window, w);
+  float* state = pair.scratch.entering(w, slice.head_in_group);
+  load_X(call, pair, w, slice, worker);
+  if (pair.scratch.risky(w)) {
+    recurrence_chunk(call.layout, pair.scratch, w, slice, state, has_state, worker);
+  } else {
+    output_chunk(call.layout, pair.scratch, w, slice, has_state ? state : nullptr, worker);
+  }
+  store_y(call, pair, w, slice, worker);
+}
+
+HWY_NOINLINE void run_window(const CpuCall& call, const Pair& pair, const Window& window,
+                             Team team) {
+  const auto worker = [&](int thread) { return worker_scratch(call, team.first + thread); };
+  const std::int64_t items = call.layout.heads * call.layout.slices;
+  parallel_for(team.threads, window.count, [&](std::int64_t w, int thread) {
+    prepare_chunk(call, pair, w, worker(thread));
+  });
+  if (call.config.route != Route::kStaged) {
+    parallel_for(team.threads, items, [&](std::int64_t item, int thread) {
+      walk_slice(call, pair, window, slice_at(call, pair, item), worker(thread));
+    });
+    return;
+  }
+  parallel_for(team.threads, items, [&](std::int64_t item, int thread) {
+    fwd_pass_state(call, pair, window, slice_at(call, pair, item), worker(thread));
+  });
+  parallel_for(team.threads, items * window.count, [&](std::int64_t item, int thread) {
+    compute_out(call, pair, window, item % window.count,
+                slice_at(call, pair, item / window.count), worker(thread));
+  });
+}
+
+HWY_NOINLINE void run_pair(const CpuCall& call, const Pair& pair, Team team) {
+  const PairScratch& scratch = pair.scratch;
+  const std::int64_t heads = call.layout.heads;
+  ChunkCursor cursor(call.problem, call.buffers, pair.sequence, call.layout.q);
+  for (std::int64_t head = 0; head < heads; ++head) scratch.log_decay(head) = 0.0;
+  Window window{0, true, false};
+  while (!window.last) {
+    window.count = 0;
+    while (window.count < call.layout.window && !cursor.done()) {
+      scratch.chunk(window.count++) = cursor.next();
+    }
+    window.last = cursor.done();
+    run_window(call, pair, window, team);
+    for (std::int64_t head = 0; head < heads; ++head) {
+      for (std::int64_t w = 0; w < window.count; ++w) {
+        scratch.log_decay(head) += scratch.log_sum(w, head);
+      }
+    }
+    window.first = false;
+  }
+  for (std::int64_t head = 0; head < heads && call.buffers.log_decay; ++head) {
+    const float sum = static_cast<float>(scratch.log_decay(head));
+    store_row(DType::kF32,
+              call.buffers.log_decay.at(pair.sequence.state, pair.group * heads + head), 1, 1, &sum);
+  }
+}
+
+}  // namespace chunkscan::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif  // per-target guard
