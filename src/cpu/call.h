@@ -33,9 +33,14 @@ struct PairScratch {
   float* B(std::int64_t w) const { return at<float>(layout.B) + w * layout.q16 * layout.n16; }
   float* C(std::int64_t w) const { return at<float>(layout.C) + w * layout.q16 * layout.n16; }
   float* CB(std::int64_t w) const { return at<float>(layout.CB) + w * layout.q * layout.q16; }
+  std::uint32_t* C_pairs(std::int64_t w) const {
+    return at<std::uint32_t>(layout.C_pairs) + w * layout.q * (layout.n16 / 2);
+  }
+  std::uint32_t* B_pairs(std::int64_t w) const {
+    return at<std::uint32_t>(layout.B_pairs) + w * (layout.q16 / 2) * layout.n16;
+  }
   float* decay(std::int64_t w, std::int64_t head, DecayRow row) const {
-    return at<float>(layout.decay) +
-           ((w * layout.heads + head) * kDecayRows + row) * layout.q16;
+    return at<float>(layout.decay) + ((w * layout.heads + head) * kDecayRows + row) * layout.q16;
   }
   double& log_sum(std::int64_t w, std::int64_t head) const {
     return at<double>(layout.log_sums)[w * layout.heads + head];
@@ -56,10 +61,13 @@ struct WorkerScratch {
 
   float* at(std::size_t offset) const { return reinterpret_cast<float*>(base + offset); }
   float* Bt() const { return at(layout.Bt); }
-  float* Xdt() const { return at(layout.Xdt); }
-  float* Xw() const { return at(layout.Xw); }
+  float* X() const { return at(layout.X); }
+  std::uint32_t* X_pairs() const { return reinterpret_cast<std::uint32_t*>(at(layout.X_pairs)); }
+  std::uint32_t* S_pairs() const { return reinterpret_cast<std::uint32_t*>(at(layout.S_pairs)); }
   float* M() const { return at(layout.M); }
   float* y() const { return at(layout.y); }
+  float* z() const { return at(layout.z); }
+  float* D() const { return at(layout.D); }
   float* rows() const { return at(layout.rows); }
 };
 

@@ -1,10 +1,5 @@
-// One chunk of one slice of a head: y and the next state, from what prepare-inl.h left.
-//
-//   y_i   = exp(cs_i) C_i S^T + sum over j <= i of (C B^T)_ij exp(cs_i - cs_j) dt'_j x_j + D x_i
-//   S'    = exp(cs_q) S + sum over j of exp(cs_q - cs_j) dt'_j x_j (outer) B_j
-//
-// S is kept transposed, (n, p), so that vectors run along p in every product. Per-target include
-// guard, see Highway.
+// What a chunk of a head needs around its matrix products: x in, decays, y out; and the token by
+// token form. Per-target include guard, see Highway.
 #if defined(CHUNKSCAN_CPU_CHUNK_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef CHUNKSCAN_CPU_CHUNK_INL_H
 #undef CHUNKSCAN_CPU_CHUNK_INL_H
@@ -19,123 +14,145 @@
 HWY_BEFORE_NAMESPACE();
 namespace chunkscan::HWY_NAMESPACE {
 
-// Xdt = dt'_j x_j, Xw = exp(cs_q - cs_j) dt'_j x_j, y = D x.
+// X = the slice's columns of x, in fp32.
 HWY_NOINLINE void load_X(const CpuCall& call, const Pair& pair, std::int64_t w, const Slice& slice,
                          const WorkerScratch& worker) {
+  const Array& x = call.buffers.x;
+  const Chunk& chunk = pair.scratch.chunk(w);
+  for (std::int64_t j = 0; j < chunk.len; ++j) {
+    load_row(call.problem.x, x.at(pair.sequence.batch, chunk.begin + j, slice.head, slice.begin),
+             x.strides[3], slice.count, worker.X() + j * call.layout.slice);
+  }
+}
+
+// X_j *= exp(cs_q - cs_j) dt'_j
+HWY_INLINE void scale_X(const CpuLayout& layout, const PairScratch& scratch, std::int64_t w,
+                        const Slice& slice, const WorkerScratch& worker) {
+  const float* dt = scratch.decay(w, slice.head_in_group, kDt);
+  const float* weight = scratch.decay(w, slice.head_in_group, kWeight);
+  for (std::int64_t j = 0; j < scratch.chunk(w).len; ++j) {
+    const V factor = hn::Set(f32, weight[j] * dt[j]);
+    float* row = worker.X() + j * layout.slice;
+    for (std::int64_t k = 0; k < slice.count; k += lanes()) {
+      hn::StoreU(hn::Mul(factor, hn::LoadU(f32, row + k)), f32, row + k);
+    }
+  }
+}
+
+// The skip connection's factors for the slice; zeros without one.
+HWY_INLINE void load_D(const CpuCall& call, const Slice& slice, float* to) {
+  const Array& D = call.buffers.D;
+  if (call.problem.D_per_head_dim) {
+    return load_row(*call.problem.D, D.at(slice.head, slice.begin), D.strides[1], slice.count, to);
+  }
+  const float value = D ? load_scalar(*call.problem.D, D.at(slice.head)) : 0.0f;
+  for (std::int64_t k = 0; k < slice.count; k += lanes()) {
+    hn::StoreU(hn::Set(f32, value), f32, to + k);
+  }
+}
+
+// Rows [i, i + rows) of y = (sum + D x) silu(z), rounded to y's dtype. `sum` holds `rows` rows.
+HWY_NOINLINE void finish_rows(const CpuCall& call, const Pair& pair, std::int64_t w,
+                              const Slice& slice, std::int64_t i, std::int64_t rows, float* sum,
+                              const WorkerScratch& worker) {
   const Problem& problem = call.problem;
   const Buffers& buffers = call.buffers;
   const CpuLayout& layout = call.layout;
-  const Chunk& chunk = pair.scratch.chunk(w);
-  const float* dt = pair.scratch.decay(w, slice.head_in_group, kDt);
-  const float* weight = pair.scratch.decay(w, slice.head_in_group, kWeight);
-
-  float* D = worker.rows();
-  if (problem.D_per_head_dim) {
-    load_row(*problem.D, buffers.D.at(slice.head, slice.begin), buffers.D.strides[1], slice.count,
-             D);
-  } else {
-    const float value = buffers.D ? load_scalar(*problem.D, buffers.D.at(slice.head)) : 0.0f;
-    for (std::int64_t k = 0; k < padded(slice.count); ++k) D[k] = value;
-  }
-
-  with_dtype(problem.x, [&](auto type) HWY_ATTR {
-    for (std::int64_t j = 0; j < chunk.len; ++j) {
-      const V dt_j = hn::Set(f32, dt[j]);
-      const V weight_j = hn::Set(f32, weight[j]);
-      const std::int64_t row = j * layout.slice;
-      for_each_vector<decltype(type)>(
-          buffers.x.at(pair.sequence.batch, chunk.begin + j, slice.head, slice.begin),
-          buffers.x.strides[3], slice.count, [&](std::int64_t k, V x) HWY_ATTR {
-            const V xdt = hn::Mul(dt_j, x);
-            hn::StoreU(xdt, f32, worker.Xdt() + row + k);
-            hn::StoreU(hn::Mul(weight_j, xdt), f32, worker.Xw() + row + k);
-            hn::StoreU(hn::Mul(hn::LoadU(f32, D + k), x), f32, worker.y() + row + k);
-          });
+  const std::int64_t batch = pair.sequence.batch;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const std::int64_t t = pair.scratch.chunk(w).begin + i + r;
+    float* row = sum + r * layout.slice;
+    if (buffers.D) {
+      const float* x = worker.X() + (i + r) * layout.slice;
+      for (std::int64_t k = 0; k < slice.count; k += lanes()) {
+        hn::StoreU(hn::MulAdd(hn::LoadU(f32, worker.D() + k), hn::LoadU(f32, x + k),
+                              hn::LoadU(f32, row + k)),
+                   f32, row + k);
+      }
     }
-  });
+    if (buffers.z) {
+      float* z = worker.z();
+      load_row(*problem.z, buffers.z.at(batch, t, slice.head, slice.begin), buffers.z.strides[3],
+               slice.count, z);
+      for (std::int64_t k = 0; k < slice.count; k += lanes()) {
+        hn::StoreU(hn::Mul(hn::LoadU(f32, row + k), silu(hn::LoadU(f32, z + k))), f32, row + k);
+      }
+    }
+    store_row(problem.y, buffers.y.at(batch, t, slice.head, slice.begin), buffers.y.strides[3],
+              slice.count, row);
+  }
 }
 
-// M = C B^T o L for `rows` rows from i on: L_ij = exp(cs_i - cs_j) for j <= i, else 0. Both masks
-// matter: before the exponential, where it could overflow, and after the product, since what lies
-// above the diagonal may be anything.
-template <int kRows>
+// M = C B^T o L o dt' for `kRows` rows from i on, as vectors: store(r, j, M[i + r][j ...]),
+// up to the tile's last column.
+// L_ij = exp(cs_i - cs_j) for j <= i, else 0. Both masks matter: before the exponential, where it
+// could overflow, and after the product, since what lies above the diagonal may be anything.
+template <int kRows, class Store>
 HWY_INLINE void decayed_CB(const CpuLayout& layout, const float* CB, const float* high,
-                           const float* low, std::int64_t i, float* M) {
+                           const float* low, const float* dt, std::int64_t i, Store&& store) {
   for (int r = 0; r < kRows; ++r) {
     const V high_i = hn::Set(f32, high[i + r]);
     const V low_i = hn::Set(f32, low[i + r]);
-    const float* from = CB + (i + r) * layout.q16;
-    float* to = M + r * layout.q16;
-    std::int64_t j = 0;
-    const auto product = [&]() HWY_ATTR {
+    const float* row = CB + (i + r) * layout.q16;
+    const auto product = [&](std::int64_t j) HWY_ATTR {
       const V difference_high = hn::Sub(high_i, hn::LoadU(f32, high + j));
       const V difference_low = hn::Sub(low_i, hn::LoadU(f32, low + j));
-      return hn::Mul(hn::LoadU(f32, from + j), exp2_pair(difference_high, difference_low));
+      return hn::Mul(hn::Mul(hn::LoadU(f32, row + j), hn::LoadU(f32, dt + j)),
+                     exp2_pair(difference_high, difference_low));
     };
-    for (; j + lanes() <= i + r + 1; j += lanes()) hn::StoreU(product(), f32, to + j);
+    std::int64_t j = 0;
+    for (; j + lanes() <= i + r + 1; j += lanes()) store(r, j, product(j));
     if (j <= i + r) {
       const auto causal = hn::FirstN(f32, static_cast<std::size_t>(i + r + 1 - j));
-      hn::StoreU(hn::IfThenElseZero(causal, product()), f32, to + j);
+      store(r, j, hn::IfThenElseZero(causal, product(j)));
+      j += lanes();
+    }
+    for (; j < i + kRows; j += lanes()) store(r, j, hn::Zero(f32));
+  }
+}
+
+// Rows of a head lie h * p elements apart, which no hardware prefetcher follows.
+template <int kForWrite>
+HWY_INLINE void prefetch_rows(const Array& array, std::int64_t batch, std::int64_t begin,
+                              std::int64_t end, const Slice& slice) {
+  constexpr std::int64_t kLine = 64;
+  for (std::int64_t t = begin; t < end; ++t) {
+    const std::byte* row = array.at(batch, t, slice.head, slice.begin);
+    for (std::int64_t byte = 0; byte < slice.count * array.element_bytes; byte += kLine) {
+      __builtin_prefetch(row + byte, kForWrite);
     }
   }
 }
 
-// y += what the chunk's tokens and the entering state (nullptr = 0) give, before the gate.
-HWY_NOINLINE void output_chunk(const CpuLayout& layout, const PairScratch& scratch, std::int64_t w,
-                               const Slice& slice, const float* state,
-                               const WorkerScratch& worker) {
-  const float* C = scratch.C(w);
-  const float* high = scratch.decay(w, slice.head_in_group, kCsHigh);
-  const float* low = scratch.decay(w, slice.head_in_group, kCsLow);
-  const float* decay_in = scratch.decay(w, slice.head_in_group, kDecayIn);
-  float* M = worker.M();
-  for_each_row_tile(scratch.chunk(w).len, [&](std::int64_t i, auto rows) HWY_ATTR {
-    decayed_CB<rows>(layout, scratch.CB(w), high, low, i, M);
-    for_each_column_tile(slice.count, [&](std::int64_t k, auto vecs) HWY_ATTR {
-      Tile<rows, vecs> tile;
-      tile.clear();
-      if (state != nullptr) {
-        tile.multiply(C + i * layout.n16, layout.n16, 1, state + slice.begin + k, layout.p16,
-                      layout.n);
-        tile.scale_rows(decay_in + i);
-      }
-      const float* X = worker.Xdt() + k;
-      tile.multiply(M, layout.q16, 1, X, layout.slice, i);
-      tile.multiply_triangle(M + i, layout.q16, X + i * layout.slice, layout.slice);
-      tile.add_to(worker.y() + i * layout.slice + k, layout.slice);
-    });
-  });
+// The rows of x that the thread will want next.
+struct Ahead {
+  Slice slice;
+  std::int64_t begin;
+  std::int64_t end;
+};
+
+// Tokens [t, t + rows) of y, soon to be stored, and as many rows of x from the i-th one ahead.
+HWY_INLINE void prefetch_around(const CpuCall& call, const Pair& pair, std::int64_t t,
+                                std::int64_t rows, const Slice& slice, const Ahead& ahead,
+                                std::int64_t i) {
+  const std::int64_t next = ahead.begin + i;
+  prefetch_rows<1>(call.buffers.y, pair.sequence.batch, t, t + rows, slice);
+  prefetch_rows<0>(call.buffers.x, pair.sequence.batch, next, std::min(next + rows, ahead.end),
+                   ahead.slice);
 }
 
-// The state after the chunk, in place; `has_state` is false where the entering one is 0.
-HWY_NOINLINE void state_chunk(const CpuLayout& layout, const PairScratch& scratch, std::int64_t w,
-                              const Slice& slice, float* state, bool has_state,
-                              const WorkerScratch& worker) {
-  const std::int64_t len = scratch.chunk(w).len;
-  const float decay = scratch.decay(w, slice.head_in_group, kDecayIn)[len - 1];
-  for_each_row_tile(layout.n, [&](std::int64_t k, auto rows) HWY_ATTR {
-    for_each_column_tile(slice.count, [&](std::int64_t c, auto vecs) HWY_ATTR {
-      float* at = state + k * layout.p16 + slice.begin + c;
-      Tile<rows, vecs> tile;
-      if (has_state) {
-        tile.load_scaled(at, layout.p16, decay);
-      } else {
-        tile.clear();
-      }
-      tile.multiply(scratch.B(w) + k, 1, layout.n16, worker.Xw() + c, layout.slice, len);
-      tile.store(at, layout.p16);
-    });
-  });
-}
-
-// Both of the above token by token, the state of a few n at a time in registers: the sequential
+// y and the next state token by token, the state of a few n at a time in registers: the sequential
 // recurrence in its fastest form. Needs no C B^T.
-HWY_NOINLINE void recurrence_chunk(const CpuLayout& layout, const PairScratch& scratch,
-                                   std::int64_t w, const Slice& slice, float* state, bool has_state,
+HWY_NOINLINE void recurrence_chunk(const CpuCall& call, const Pair& pair, std::int64_t w,
+                                   const Slice& slice, float* state, bool has_state,
                                    const WorkerScratch& worker) {
   constexpr int kMost = 4;  // rows of n: 16 sums, 4 x, 4 y and the broadcasts fit 32 registers
+  const CpuLayout& layout = call.layout;
+  const PairScratch& scratch = pair.scratch;
   const float* factor = scratch.decay(w, slice.head_in_group, kFactor);
+  const float* dt = scratch.decay(w, slice.head_in_group, kDt);
   const std::int64_t len = scratch.chunk(w).len;
+  std::fill(worker.y(), worker.y() + len * layout.slice, 0.0f);
   const auto walk = [&](std::int64_t k, auto rows) HWY_ATTR {
     for_each_column_tile(slice.count, [&](std::int64_t c, auto vecs) HWY_ATTR {
       float* at = state + k * layout.p16 + slice.begin + c;
@@ -146,8 +163,9 @@ HWY_NOINLINE void recurrence_chunk(const CpuLayout& layout, const PairScratch& s
         S.clear();
       }
       for (std::int64_t t = 0; t < len; ++t) {
-        S.step(factor[t], scratch.B(w) + t * layout.n16 + k, scratch.C(w) + t * layout.n16 + k,
-               worker.Xdt() + t * layout.slice + c, worker.y() + t * layout.slice + c);
+        S.step(factor[t], dt[t], scratch.B(w) + t * layout.n16 + k,
+               scratch.C(w) + t * layout.n16 + k, worker.X() + t * layout.slice + c,
+               worker.y() + t * layout.slice + c);
       }
       S.store(at, layout.p16);
     });
@@ -157,28 +175,8 @@ HWY_NOINLINE void recurrence_chunk(const CpuLayout& layout, const PairScratch& s
   if (k < layout.n) {
     with_constant<kMost - 1>(layout.n - k, [&](auto rows) HWY_ATTR { walk(k, rows); });
   }
-}
-
-// y * silu(z), rounded to y's dtype.
-HWY_NOINLINE void store_y(const CpuCall& call, const Pair& pair, std::int64_t w, const Slice& slice,
-                          const WorkerScratch& worker) {
-  const Problem& problem = call.problem;
-  const Buffers& buffers = call.buffers;
-  const Chunk& chunk = pair.scratch.chunk(w);
-  float* z = worker.rows();
-  for (std::int64_t i = 0; i < chunk.len; ++i) {
-    float* row = worker.y() + i * call.layout.slice;
-    if (buffers.z) {
-      load_row(*problem.z,
-               buffers.z.at(pair.sequence.batch, chunk.begin + i, slice.head, slice.begin),
-               buffers.z.strides[3], slice.count, z);
-      for (std::int64_t k = 0; k < slice.count; k += lanes()) {
-        hn::StoreU(hn::Mul(hn::LoadU(f32, row + k), silu(hn::LoadU(f32, z + k))), f32, row + k);
-      }
-    }
-    store_row(problem.y, buffers.y.at(pair.sequence.batch, chunk.begin + i, slice.head, slice.begin),
-              buffers.y.strides[3], slice.count, row);
-  }
+  load_D(call, slice, worker.D());
+  finish_rows(call, pair, w, slice, 0, len, worker.y(), worker);
 }
 
 }  // namespace chunkscan::HWY_NAMESPACE

@@ -15,20 +15,35 @@ namespace {
 constexpr int kDefaultChunk = 64;
 constexpr int kMostChunk = 256;  // a longer one only adds operations
 
+bool fits(Isa isa, const Problem& problem) {
+  const bool all_bf16 =
+      problem.x == DType::kBF16 && problem.B == DType::kBF16 && problem.C == DType::kBF16;
+  return isa != Isa::kAvx512Bf16 || all_bf16;  // its products would round other dtypes
+}
+
 Config default_config(const Problem& problem) {
   Config config;
   config.route = Route::kWalk;
   config.q = problem.chunk_size == 0
                  ? kDefaultChunk
                  : static_cast<int>(std::min<std::int64_t>(problem.chunk_size, kMostChunk));
-  config.isa = cpu_isas().front();
+  for (Isa isa : cpu_isas()) {  // best first
+    if (fits(isa, problem)) {
+      config.isa = isa;
+      break;
+    }
+  }
   return config;
 }
 
-std::string refuses_config(const Problem&, const Config& config) {
+std::string refuses_config(const Problem& problem, const Config& config) {
   if (config.q < 1 || config.q > kMostChunk) {
     return "config: expected q in 1.." + std::to_string(kMostChunk) + ", got " +
            std::to_string(config.q);
+  }
+  if (!fits(config.isa, problem)) {
+    return "config: expected x, B and C of bf16 with isa=avx512_bf16, got " +
+           std::string(name_of(problem.x)) + ", " + name_of(problem.B) + ", " + name_of(problem.C);
   }
   const auto isas = cpu_isas();
   if (std::find(isas.begin(), isas.end(), config.isa) != isas.end()) return "";

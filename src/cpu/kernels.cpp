@@ -5,14 +5,15 @@
 
 // Few targets are enough: bits 0 to 7 are the x86 targets beyond AVX3 (plain AVX-512), which
 // bring nothing to fp32 code; SVE's vectors have no size and cannot be a tile's members.
-#define HWY_DISABLED_TARGETS \
-  (0xFF | HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+#define HWY_DISABLED_TARGETS (0xFF | HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/kernels.cpp"
 #include "hwy/foreach_target.h"  // must come before highway.h
 #include "hwy/highway.h"
 // after the two above
+#include "cpu/bf16-inl.h"
+#include "cpu/fp32-inl.h"
 #include "cpu/walk-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -52,11 +53,11 @@ void zero_rest(const CpuCall& call, const Sequence* sequences) {
   }
 }
 
+template <class Products>
 void run(const Problem& problem, const Config& config, const Buffers& buffers, int threads,
          std::byte* workspace) {
   const CpuLayout layout(problem, config, threads);
-  const CpuCall call{problem, buffers, config, layout, workspace,
-                     in_forked_child() ? 1 : threads};
+  const CpuCall call{problem, buffers, config, layout, workspace, in_forked_child() ? 1 : threads};
   Sequence* sequences = reinterpret_cast<Sequence*>(workspace + layout.sequences);
   fill_sequences(problem, buffers, sequences);
   zero_rest(call, sequences);
@@ -66,11 +67,11 @@ void run(const Problem& problem, const Config& config, const Buffers& buffers, i
   const std::int64_t pairs = problem.sequences * problem.g;
   if (layout.pairs_in_parallel) {
     parallel_for(call.threads, pairs, [&](std::int64_t i, int thread) {
-      run_pair(call, pair_at(i, thread), Team{1, thread});
+      run_pair<Products>(call, pair_at(i, thread), Team{1, thread});
     });
   } else {
     for (std::int64_t i = 0; i < pairs; ++i) {
-      run_pair(call, pair_at(i, 0), Team{call.threads, 0});
+      run_pair<Products>(call, pair_at(i, 0), Team{call.threads, 0});
     }
   }
 }
@@ -82,9 +83,16 @@ constexpr Isa kIsa = HWY_TARGET == HWY_AVX3   ? Isa::kAvx512
                                               : Isa::kBaseline;
 
 const CpuKernels& table() {
-  static constexpr CpuKernels kTable{kIsa, &run};
+  static constexpr CpuKernels kTable{kIsa, &run<Fp32>};
   return kTable;
 }
+
+#if HWY_TARGET == HWY_AVX3
+const CpuKernels& table_native_bf16() {
+  static constexpr CpuKernels kTable{Isa::kAvx512Bf16, &run<NativeBf16>};
+  return kTable;
+}
+#endif
 
 }  // namespace chunkscan::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -114,9 +122,18 @@ const CpuKernels& table_for(std::int64_t target) {
 
 }  // namespace
 
+bool has_native_bf16() {
+#if HWY_TARGETS & HWY_AVX3
+  return (hwy::SupportedTargets() & HWY_AVX3) != 0 && __builtin_cpu_supports("avx512bf16");
+#else
+  return false;
+#endif
+}
+
 std::span<const Isa> cpu_isas() {
   static const std::vector<Isa> isas = [] {
     std::vector<Isa> found;
+    if (has_native_bf16()) found.push_back(Isa::kAvx512Bf16);
     for (const Target& target : kTargets) {
       const bool usable = (hwy::SupportedTargets() & HWY_TARGETS & target.highway) != 0;
       // NEON is the baseline where it exists; its row stands before.
@@ -128,6 +145,9 @@ std::span<const Isa> cpu_isas() {
 }
 
 const CpuKernels& cpu_kernels(Isa isa) {
+#if HWY_TARGETS & HWY_AVX3
+  if (isa == Isa::kAvx512Bf16) return N_AVX3::table_native_bf16();
+#endif
   for (const Target& target : kTargets) {
     if (target.isa == isa) return table_for(target.highway);
   }

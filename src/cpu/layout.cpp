@@ -50,6 +50,7 @@ CpuLayout::CpuLayout(const Problem& problem, const Config& config, int threads)
   // A window's B, C and C B^T should stay in a core's L2 while the heads pass over them, yet each
   // pass between two barriers should be long: few heads, longer windows.
   window = std::clamp<std::int64_t>(32 / heads, 4, 16);
+  native_bf16 = config.isa == Isa::kAvx512Bf16;
   keeps_entering = config.route == Route::kStaged;
 
   Offsets pair;
@@ -58,6 +59,8 @@ CpuLayout::CpuLayout(const Problem& problem, const Config& config, int threads)
   B = pair.take<float>(window * q16 * n16);
   C = pair.take<float>(window * q16 * n16);
   CB = pair.take<float>(window * q * q16);
+  C_pairs = pair.take<std::uint32_t>(native_bf16 ? window * q * n16 / 2 : 0);
+  B_pairs = pair.take<std::uint32_t>(native_bf16 ? window * q16 / 2 * n16 : 0);
   decay = pair.take<float>(window * heads * kDecayRows * q16);
   log_sums = pair.take<double>(window * heads);
   log_decay = pair.take<double>(heads);
@@ -67,17 +70,21 @@ CpuLayout::CpuLayout(const Problem& problem, const Config& config, int threads)
 
   Offsets worker;
   Bt = worker.take<float>(n16 * q16);
-  Xdt = worker.take<float>(q * slice);
-  Xw = worker.take<float>(q * slice);
-  M = worker.take<float>(kMaxRows * q16);
+  X = worker.take<float>(q * slice);
+  X_pairs = worker.take<std::uint32_t>(native_bf16 ? q16 / 2 * slice : 0);
+  S_pairs = worker.take<std::uint32_t>(native_bf16 ? n16 / 2 * slice : 0);
+  M = worker.take<float>(kMostTileRows * q16);
   y = worker.take<float>(q * slice);
+  z = worker.take<float>(slice);
+  D = worker.take<float>(slice);
   rows = worker.take<float>(p16 * n16);
   worker_bytes = worker.end();
 
   Offsets all;
   sequences = all.take<Sequence>(problem.sequences);
-  pairs = all.take<std::byte>(static_cast<std::int64_t>(pair_bytes) *
-                              (pairs_in_parallel ? std::min<std::int64_t>(threads, pair_count) : 1));
+  pairs =
+      all.take<std::byte>(static_cast<std::int64_t>(pair_bytes) *
+                          (pairs_in_parallel ? std::min<std::int64_t>(threads, pair_count) : 1));
   workers = all.take<std::byte>(static_cast<std::int64_t>(worker_bytes) * threads);
   total = all.end();
 }

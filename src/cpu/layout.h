@@ -14,9 +14,7 @@ namespace chunkscan {
 // every instruction set load whole vectors.
 inline constexpr std::int64_t kRowPad = 16;
 
-inline std::int64_t padded(std::int64_t count) {
-  return (count + kRowPad - 1) / kRowPad * kRowPad;
-}
+inline std::int64_t padded(std::int64_t count) { return (count + kRowPad - 1) / kRowPad * kRowPad; }
 
 // One (sequence, group) pair is the unit that shares B, C and C B^T. It advances in windows of a
 // few chunks: first the window's chunks are prepared (chunk_cumsum, C B^T), then every (head, slice
@@ -24,55 +22,61 @@ inline std::int64_t padded(std::int64_t count) {
 struct CpuLayout {
   CpuLayout(const Problem& problem, const Config& config, int threads);
 
-  std::int64_t heads;       // per group
-  std::int64_t q, n, p;     // chunk length, state size, head dimension
+  std::int64_t heads;    // per group
+  std::int64_t q, n, p;  // chunk length, state size, head dimension
   std::int64_t q16, n16, p16;
-  std::int64_t window;      // chunks prepared at a time
-  std::int64_t slices;      // of p, walked independently
-  std::int64_t slice;       // columns of one slice, a multiple of kRowPad; the last may be shorter
-  bool pairs_in_parallel;   // a thread takes whole pairs; else all threads share one pair
-  bool keeps_entering;      // staged: the states entering the window's chunks are stored
+  std::int64_t window;     // chunks prepared at a time
+  std::int64_t slices;     // of p, walked independently
+  std::int64_t slice;      // columns of one slice, a multiple of kRowPad; the last may be shorter
+  bool pairs_in_parallel;  // a thread takes whole pairs; else all threads share one pair
+  bool native_bf16;        // operands of the products are bf16 pairs: 2 elements in 32 bits
+  bool keeps_entering;     // staged: the states entering the window's chunks are stored
 
   // Byte offsets within the workspace.
-  std::size_t sequences;      // Sequence[problem.sequences]
-  std::size_t pairs;          // one region for each pair in flight
+  std::size_t sequences;  // Sequence[problem.sequences]
+  std::size_t pairs;      // one region for each pair in flight
   std::size_t pair_bytes;
-  std::size_t workers;        // one region for each thread
+  std::size_t workers;  // one region for each thread
   std::size_t worker_bytes;
   std::size_t total;
 
   // Byte offsets within a pair's region.
-  std::size_t chunks;         // Chunk[window]
-  std::size_t risky;          // bool[window]: C B^T could overflow fp32
-  std::size_t B, C;           // float[window][q16][n16]
-  std::size_t CB;             // float[window][q][q16]
-  std::size_t decay;          // float[window][heads][kDecayRows][q16], see DecayRow
-  std::size_t log_sums;       // double[window][heads]: sum of dt' * A over the chunk
-  std::size_t log_decay;      // double[heads]: the same since the sequence began
-  std::size_t states;         // float[heads][n16][p16]: transposed, so that vectors run along p
-  std::size_t entering;       // staged only: float[window][heads][n16][p16]
+  std::size_t chunks;     // Chunk[window]
+  std::size_t risky;      // bool[window]: C B^T could overflow fp32
+  std::size_t B, C;       // float[window][q16][n16]
+  std::size_t CB;         // float[window][q][q16]
+  std::size_t C_pairs;    // native_bf16: uint32[window][q][n16 / 2], pairs along n
+  std::size_t B_pairs;    // native_bf16: uint32[window][q16 / 2][n16], pairs of tokens
+  std::size_t decay;      // float[window][heads][kDecayRows][q16], see DecayRow
+  std::size_t log_sums;   // double[window][heads]: sum of dt' * A over the chunk
+  std::size_t log_decay;  // double[heads]: the same since the sequence began
+  std::size_t states;     // float[heads][n16][p16]: transposed, so that vectors run along p
+  std::size_t entering;   // staged only: float[window][heads][n16][p16]
 
   // Byte offsets within a worker's region.
-  std::size_t Bt;             // float[n16][q16]: B transposed
-  std::size_t Xdt, Xw;        // float[q][slice]: dt'_j x_j, and that times exp(cs_q - cs_j)
-  std::size_t M;              // float[kMaxRows][q16]: (C B^T o L) of one row tile
-  std::size_t y;              // float[q][slice]
-  std::size_t rows;           // float[p16][n16]: a state on its way in or out; z and x rows
+  std::size_t Bt;       // float[n16][q16]: B transposed
+  std::size_t X;        // float[q][slice]
+  std::size_t X_pairs;  // native_bf16: uint32[q16 / 2][slice], pairs of tokens
+  std::size_t S_pairs;  // native_bf16: uint32[n16 / 2][slice], pairs along n
+  std::size_t M;        // float[kMostTileRows][q16]: C B^T o L o dt' of one row tile
+  std::size_t y;        // float[q][slice]; output_chunk uses kMostTileRows rows of it
+  std::size_t z, D;     // float[slice]
+  std::size_t rows;     // float[p16][n16]: a state on its way in or out
 };
 
 // What chunk_cumsum leaves for one head and chunk; each a row of q16 floats. cs is the running sum
 // of log2 decays inside the chunk, kept as a pair of floats whose sum is exact to 48 bits.
 enum DecayRow : int {
-  kDt,        // dt'_j
-  kCsHigh,    // cs_i
+  kDt,      // dt'_j
+  kCsHigh,  // cs_i
   kCsLow,
-  kDecayIn,   // exp2(cs_i): what is left at token i of the state that entered
-  kWeight,    // exp2(cs_q - cs_j): what is left of token j at the chunk's end
-  kFactor,    // exp2 of one token's own log2 decay
+  kDecayIn,  // exp2(cs_i): what is left at token i of the state that entered
+  kWeight,   // exp2(cs_q - cs_j): what is left of token j at the chunk's end
+  kFactor,   // exp2 of one token's own log2 decay
   kDecayRows
 };
 
-// Rows of a register tile, the same for every instruction set, so that scratch is too.
-inline constexpr int kMaxRows = 6;
+// Rows of the tallest register tile of any instruction set.
+inline constexpr int kMostTileRows = 12;
 
 }  // namespace chunkscan

@@ -24,8 +24,9 @@ HWY_INLINE std::int64_t lanes() { return static_cast<std::int64_t>(hn::Lanes(f32
 inline constexpr float kLog2e = 1.44269504f;
 inline constexpr float kLog2eLow = 1.92596303e-8f;  // log2(e) - kLog2e
 
-// 2^(high + low), |low| small against 1: 1 ulp where high + low is exact. Underflows to 0 gradually,
-// overflows to infinity, and passes NaN on. Cheaper than hn::Exp, which also turns NaN into 0.
+// 2^(high + low), |low| small against 1: 1 ulp where high + low is exact. Underflows to 0
+// gradually, overflows to infinity, and passes NaN on. Cheaper than hn::Exp, which also turns NaN
+// into 0.
 HWY_INLINE V exp2_pair(V high, V low) {
   // The order of operands keeps a NaN: x86 returns the second one. Below -151 all is 0 in fp32,
   // above 129 infinity.

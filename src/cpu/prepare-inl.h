@@ -29,20 +29,6 @@ HWY_NOINLINE float load_rows(DType dtype, const Array& array, const Pair& pair, 
   return hn::GetLane(hn::MaxOfLanes(f32, largest));
 }
 
-// CB[i][j] = sum over n of C[i][n] B[j][n], for the tiles that touch j <= i; the rest is undefined.
-HWY_NOINLINE void multiply_CB(const CpuLayout& layout, std::int64_t len, const float* B,
-                              const float* C, float* Bt, float* CB) {
-  transpose(B, layout.n16, len, layout.n, Bt, layout.q16);
-  for_each_row_tile(len, [&](std::int64_t i, auto rows) HWY_ATTR {
-    for_each_column_tile(i + rows, [&](std::int64_t j, auto vecs) HWY_ATTR {
-      Tile<rows, vecs> tile;
-      tile.clear();
-      tile.multiply(C + i * layout.n16, layout.n16, 1, Bt + j, layout.q16, layout.n);
-      tile.store(CB + i * layout.q16 + j, layout.q16);
-    });
-  });
-}
-
 // One token's log2 decay is cut here: its factor is 0 in fp32 anyway, and a larger one would ruin
 // the differences of running sums behind it.
 inline constexpr double kMostLog2Decay = -160.0;
@@ -60,8 +46,8 @@ HWY_NOINLINE void chunk_cumsum(const CpuCall& call, const Pair& pair, std::int64
   float* low = row(kCsLow);
   float* factor = row(kFactor);
 
-  load_row(problem.dt, buffers.dt.at(pair.sequence.batch, chunk.begin, head),
-           buffers.dt.strides[1], chunk.len, dt);
+  load_row(problem.dt, buffers.dt.at(pair.sequence.batch, chunk.begin, head), buffers.dt.strides[1],
+           chunk.len, dt);
   const float bias =
       buffers.dt_bias ? load_scalar(*problem.dt_bias, buffers.dt_bias.at(head)) : 0.0f;
   const V lowest = hn::Set(f32, problem.dt_min);
@@ -104,19 +90,20 @@ HWY_NOINLINE void chunk_cumsum(const CpuCall& call, const Pair& pair, std::int64
 }
 
 // Everything that chunk w of the window shares between its heads.
+template <class Products>
 HWY_NOINLINE void prepare_chunk(const CpuCall& call, const Pair& pair, std::int64_t w,
                                 const WorkerScratch& worker) {
   const CpuLayout& layout = call.layout;
   const PairScratch& scratch = pair.scratch;
   const Chunk& chunk = scratch.chunk(w);
-  const float most_B = load_rows(call.problem.B, call.buffers.B, pair, chunk, layout.n,
-                                 scratch.B(w), layout.n16);
-  const float most_C = load_rows(call.problem.C, call.buffers.C, pair, chunk, layout.n,
-                                 scratch.C(w), layout.n16);
+  const float most_B =
+      load_rows(call.problem.B, call.buffers.B, pair, chunk, layout.n, scratch.B(w), layout.n16);
+  const float most_C =
+      load_rows(call.problem.C, call.buffers.C, pair, chunk, layout.n, scratch.C(w), layout.n16);
   // Where C B^T might overflow although y does not, the chunk is walked token by token.
   scratch.risky(w) = static_cast<double>(most_B) * most_C * static_cast<double>(layout.n) > 1e37;
   if (call.config.route != Route::kRecurrence && !scratch.risky(w)) {
-    multiply_CB(layout, chunk.len, scratch.B(w), scratch.C(w), worker.Bt(), scratch.CB(w));
+    Products::multiply_CB(layout, scratch, w, worker);
   }
   for (std::int64_t head = 0; head < layout.heads; ++head) chunk_cumsum(call, pair, w, head);
 }

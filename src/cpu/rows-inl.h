@@ -112,9 +112,8 @@ HWY_INLINE void store_vector(V v, std::byte* data, std::int64_t stride, std::int
 HWY_NOINLINE void load_row(DType dtype, const std::byte* data, std::int64_t stride,
                            std::int64_t count, float* to) {
   with_dtype(dtype, [&](auto type) HWY_ATTR {
-    for_each_vector<decltype(type)>(data, stride, count, [&](std::int64_t i, V v) HWY_ATTR {
-      hn::StoreU(v, f32, to + i);
-    });
+    for_each_vector<decltype(type)>(
+        data, stride, count, [&](std::int64_t i, V v) HWY_ATTR { hn::StoreU(v, f32, to + i); });
   });
   const std::int64_t vectors = (count + lanes() - 1) / lanes() * lanes();
   for (std::int64_t i = vectors; i < padded(count); i += lanes()) {

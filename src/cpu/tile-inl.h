@@ -14,22 +14,25 @@
 HWY_BEFORE_NAMESPACE();
 namespace chunkscan::HWY_NAMESPACE {
 
-// kMaxRows x kMaxVecs accumulators, kMaxVecs operands and a broadcast fit the registers: 24 + 4 + 1
-// of 32, or 12 + 2 + 1 of 16.
+// kTileRows x kTileVecs accumulators, kTileVecs operands and a broadcast fit the registers: 24 + 2
+// + 1 of 32, or 12 + 2 + 1 of 16. Tall and narrow: the operand that streams is the state, and it
+// passes once per row tile. (6 x 4 needs fewer loads, but reads the state from L2 twice as often.)
 #if HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON
-inline constexpr int kMaxVecs = 4;
+inline constexpr int kTileRows = 12;
 #else
-inline constexpr int kMaxVecs = 2;
+inline constexpr int kTileRows = 6;
 #endif
+inline constexpr int kTileVecs = 2;
+static_assert(kTileRows <= kMostTileRows);
 
 template <int kRows, int kVecs>
 struct Tile {
   V sum[kRows][kVecs];
 
   HWY_INLINE void clear() {
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 8
+#pragma GCC unroll 12
       for (int v = 0; v < kVecs; ++v) sum[r][v] = hn::Zero(f32);
     }
   }
@@ -39,12 +42,12 @@ struct Tile {
                            const float* HWY_RESTRICT b, std::int64_t b_row, std::int64_t depth) {
     for (std::int64_t k = 0; k < depth; ++k) {
       V operand[kVecs];
-#pragma GCC unroll 8
+#pragma GCC unroll 12
       for (int v = 0; v < kVecs; ++v) operand[v] = hn::LoadU(f32, b + v * lanes());
-#pragma GCC unroll 8
+#pragma GCC unroll 12
       for (int r = 0; r < kRows; ++r) {
         const V scalar = hn::Set(f32, a[r * a_row]);
-#pragma GCC unroll 8
+#pragma GCC unroll 12
         for (int v = 0; v < kVecs; ++v) sum[r][v] = hn::MulAdd(scalar, operand[v], sum[r][v]);
       }
       a += a_k;
@@ -56,12 +59,12 @@ struct Tile {
   // touches an earlier row, not even as 0 times it.
   HWY_INLINE void multiply_triangle(const float* HWY_RESTRICT a, std::int64_t a_row,
                                     const float* HWY_RESTRICT b, std::int64_t b_row) {
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int k = 0; k < kRows; ++k) {
-#pragma GCC unroll 8
+#pragma GCC unroll 12
       for (int r = k; r < kRows; ++r) {
         const V scalar = hn::Set(f32, a[r * a_row + k]);
-#pragma GCC unroll 8
+#pragma GCC unroll 12
         for (int v = 0; v < kVecs; ++v) {
           sum[r][v] = hn::MulAdd(scalar, hn::LoadU(f32, b + k * b_row + v * lanes()), sum[r][v]);
         }
@@ -70,65 +73,56 @@ struct Tile {
   }
 
   HWY_INLINE void scale_rows(const float* HWY_RESTRICT factor) {
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
       const V scalar = hn::Set(f32, factor[r]);
-#pragma GCC unroll 8
+#pragma GCC unroll 12
       for (int v = 0; v < kVecs; ++v) sum[r][v] = hn::Mul(sum[r][v], scalar);
     }
   }
 
   HWY_INLINE void load_scaled(const float* HWY_RESTRICT from, std::int64_t row, float factor) {
     const V scalar = hn::Set(f32, factor);
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 8
+#pragma GCC unroll 12
       for (int v = 0; v < kVecs; ++v) {
         sum[r][v] = hn::Mul(hn::LoadU(f32, from + r * row + v * lanes()), scalar);
       }
     }
   }
 
-  // One token of the recurrence: sum = factor * sum + b (outer) x, y += c . sum.
-  HWY_INLINE void step(float factor, const float* HWY_RESTRICT b, const float* HWY_RESTRICT c,
-                       const float* HWY_RESTRICT x, float* HWY_RESTRICT y) {
+  // One token of the recurrence: sum = factor * sum + b (outer) dt x, y += c . sum.
+  HWY_INLINE void step(float factor, float dt, const float* HWY_RESTRICT b,
+                       const float* HWY_RESTRICT c, const float* HWY_RESTRICT x,
+                       float* HWY_RESTRICT y) {
     const V scale = hn::Set(f32, factor);
+    const V dt_t = hn::Set(f32, dt);
     V x_t[kVecs];
     V y_t[kVecs];
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int v = 0; v < kVecs; ++v) {
-      x_t[v] = hn::LoadU(f32, x + v * lanes());
+      x_t[v] = hn::Mul(dt_t, hn::LoadU(f32, x + v * lanes()));
       y_t[v] = hn::LoadU(f32, y + v * lanes());
     }
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
       const V b_r = hn::Set(f32, b[r]);
       const V c_r = hn::Set(f32, c[r]);
-#pragma GCC unroll 8
+#pragma GCC unroll 12
       for (int v = 0; v < kVecs; ++v) {
         sum[r][v] = hn::MulAdd(sum[r][v], scale, hn::Mul(b_r, x_t[v]));
         y_t[v] = hn::MulAdd(c_r, sum[r][v], y_t[v]);
       }
     }
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int v = 0; v < kVecs; ++v) hn::StoreU(y_t[v], f32, y + v * lanes());
   }
 
-  HWY_INLINE void add_to(float* HWY_RESTRICT to, std::int64_t row) const {
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 8
-      for (int v = 0; v < kVecs; ++v) {
-        float* at = to + r * row + v * lanes();
-        hn::StoreU(hn::Add(hn::LoadU(f32, at), sum[r][v]), f32, at);
-      }
-    }
-  }
-
   HWY_INLINE void store(float* HWY_RESTRICT to, std::int64_t row) const {
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 8
+#pragma GCC unroll 12
       for (int v = 0; v < kVecs; ++v) hn::StoreU(sum[r][v], f32, to + r * row + v * lanes());
     }
   }
@@ -150,9 +144,9 @@ HWY_INLINE void with_constant(std::int64_t count, Body&& body) {
 template <class Body>
 HWY_INLINE void for_each_row_tile(std::int64_t rows, Body&& body) {
   std::int64_t r = 0;
-  for (; r + kMaxRows <= rows; r += kMaxRows) body(r, Constant<kMaxRows>());
+  for (; r + kTileRows <= rows; r += kTileRows) body(r, Constant<kTileRows>());
   if (r < rows) {
-    with_constant<kMaxRows - 1>(rows - r, [&](auto count) HWY_ATTR { body(r, count); });
+    with_constant<kTileRows - 1>(rows - r, [&](auto count) HWY_ATTR { body(r, count); });
   }
 }
 
@@ -162,9 +156,9 @@ template <class Body>
 HWY_INLINE void for_each_column_tile(std::int64_t columns, Body&& body) {
   std::int64_t vectors = (columns + lanes() - 1) / lanes();
   std::int64_t column = 0;
-  for (std::int64_t tiles = (vectors + kMaxVecs - 1) / kMaxVecs; tiles > 0; --tiles) {
+  for (std::int64_t tiles = (vectors + kTileVecs - 1) / kTileVecs; tiles > 0; --tiles) {
     const std::int64_t count = (vectors + tiles - 1) / tiles;
-    with_constant<kMaxVecs>(count, [&](auto vecs) HWY_ATTR { body(column, vecs); });
+    with_constant<kTileVecs>(count, [&](auto vecs) HWY_ATTR { body(column, vecs); });
     column += count * lanes();
     vectors -= count;
   }

@@ -1,4 +1,6 @@
-// The routes: windows of chunks over (sequence, group) pairs. Per-target include guard, see Highway.
+// The routes: windows of chunks over (sequence, group) pairs. `Products` is the arithmetic of the
+// matrix products: Fp32 or NativeBf16. Per-target include guard, see
+// Highway.
 #if defined(CHUNKSCAN_CPU_WALK_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef CHUNKSCAN_CPU_WALK_INL_H
 #undef CHUNKSCAN_CPU_WALK_INL_H
@@ -33,8 +35,7 @@ inline Slice slice_at(const CpuCall& call, const Pair& pair, std::int64_t item) 
   const CpuLayout& layout = call.layout;
   const std::int64_t head = item / layout.slices;
   const std::int64_t begin = item % layout.slices * layout.slice;
-  return {head, pair.group * layout.heads + head, begin,
-          std::min(layout.slice, layout.p - begin)};
+  return {head, pair.group * layout.heads + head, begin, std::min(layout.slice, layout.p - begin)};
 }
 
 // (p, n) in any dtype to (n, p) in fp32, the slice's columns.
@@ -70,10 +71,9 @@ HWY_INLINE void store_chunk_state(const CpuCall& call, const Pair& pair, std::in
   const Array& states = call.buffers.chunk_states;
   const std::int64_t row = pair.scratch.chunk(w).chunk_states_row;
   if (row < 0) return;
-  store_state(call.layout, *call.problem.chunk_states,
-              states.at(pair.sequence.batch, row, slice.head),
-              states.strides[3] * states.element_bytes, states.strides[4], slice, state,
-              worker.rows());
+  store_state(
+      call.layout, *call.problem.chunk_states, states.at(pair.sequence.batch, row, slice.head),
+      states.strides[3] * states.element_bytes, states.strides[4], slice, state, worker.rows());
 }
 
 HWY_INLINE void begin_slice(const CpuCall& call, const Pair& pair, const Window& window,
@@ -106,29 +106,38 @@ inline bool state_is_wanted(const CpuCall& call, const Pair& pair, const Window&
          pair.scratch.chunk(w).chunk_states_row >= 0;
 }
 
+inline Ahead ahead_of(const Pair& pair, const Slice& slice, std::int64_t w) {
+  const Chunk& chunk = pair.scratch.chunk(w);
+  return {slice, chunk.begin, chunk.begin + chunk.len};
+}
+
 // Route walk (and recurrence): the state goes through the window's chunks, y comes out on the way.
+template <class Products>
 HWY_NOINLINE void walk_slice(const CpuCall& call, const Pair& pair, const Window& window,
-                             const Slice& slice, const WorkerScratch& worker) {
+                             const Slice& slice, const Slice& next_slice,
+                             const WorkerScratch& worker) {
   float* state = pair.scratch.state(slice.head_in_group);
   begin_slice(call, pair, window, slice, state, worker);
   for (std::int64_t w = 0; w < window.count; ++w) {
     const bool has_state = enters_with_state(call, pair, window, w);
     load_X(call, pair, w, slice, worker);
     if (call.config.route == Route::kRecurrence || pair.scratch.risky(w)) {
-      recurrence_chunk(call.layout, pair.scratch, w, slice, state, has_state, worker);
+      recurrence_chunk(call, pair, w, slice, state, has_state, worker);
     } else {
-      output_chunk(call.layout, pair.scratch, w, slice, has_state ? state : nullptr, worker);
+      const Ahead ahead =
+          w + 1 < window.count ? ahead_of(pair, slice, w + 1) : ahead_of(pair, next_slice, 0);
+      Products::output_chunk(call, pair, w, slice, has_state ? state : nullptr, ahead, worker);
       if (state_is_wanted(call, pair, window, w)) {
-        state_chunk(call.layout, pair.scratch, w, slice, state, has_state, worker);
+        Products::state_chunk(call.layout, pair.scratch, w, slice, state, has_state, worker);
       }
     }
-    store_y(call, pair, w, slice, worker);
     store_chunk_state(call, pair, w, slice, state, worker);
   }
   end_slice(call, pair, window, slice, state, worker);
 }
 
 // Route staged, second step: the states entering the window's chunks.
+template <class Products>
 HWY_NOINLINE void fwd_pass_state(const CpuCall& call, const Pair& pair, const Window& window,
                                  const Slice& slice, const WorkerScratch& worker) {
   const CpuLayout& layout = call.layout;
@@ -144,48 +153,52 @@ HWY_NOINLINE void fwd_pass_state(const CpuCall& call, const Pair& pair, const Wi
       }
     }
     load_X(call, pair, w, slice, worker);
-    state_chunk(layout, pair.scratch, w, slice, state, has_state, worker);
+    Products::state_chunk(layout, pair.scratch, w, slice, state, has_state, worker);
     store_chunk_state(call, pair, w, slice, state, worker);
   }
   end_slice(call, pair, window, slice, state, worker);
 }
 
 // Route staged, third step: y of chunk w, from the state that enters it.
+template <class Products>
 HWY_NOINLINE void compute_out(const CpuCall& call, const Pair& pair, const Window& window,
                               std::int64_t w, const Slice& slice, const WorkerScratch& worker) {
   const bool has_state = enters_with_state(call, pair, window, w);
   float* state = pair.scratch.entering(w, slice.head_in_group);
   load_X(call, pair, w, slice, worker);
   if (pair.scratch.risky(w)) {
-    recurrence_chunk(call.layout, pair.scratch, w, slice, state, has_state, worker);
+    recurrence_chunk(call, pair, w, slice, state, has_state, worker);
   } else {
-    output_chunk(call.layout, pair.scratch, w, slice, has_state ? state : nullptr, worker);
+    Products::output_chunk(call, pair, w, slice, has_state ? state : nullptr,
+                           ahead_of(pair, slice, w), worker);
   }
-  store_y(call, pair, w, slice, worker);
 }
 
+template <class Products>
 HWY_NOINLINE void run_window(const CpuCall& call, const Pair& pair, const Window& window,
                              Team team) {
   const auto worker = [&](int thread) { return worker_scratch(call, team.first + thread); };
   const std::int64_t items = call.layout.heads * call.layout.slices;
   parallel_for(team.threads, window.count, [&](std::int64_t w, int thread) {
-    prepare_chunk(call, pair, w, worker(thread));
+    prepare_chunk<Products>(call, pair, w, worker(thread));
   });
   if (call.config.route != Route::kStaged) {
     parallel_for(team.threads, items, [&](std::int64_t item, int thread) {
-      walk_slice(call, pair, window, slice_at(call, pair, item), worker(thread));
+      const Slice next = slice_at(call, pair, std::min(item + team.threads, items - 1));
+      walk_slice<Products>(call, pair, window, slice_at(call, pair, item), next, worker(thread));
     });
     return;
   }
   parallel_for(team.threads, items, [&](std::int64_t item, int thread) {
-    fwd_pass_state(call, pair, window, slice_at(call, pair, item), worker(thread));
+    fwd_pass_state<Products>(call, pair, window, slice_at(call, pair, item), worker(thread));
   });
   parallel_for(team.threads, items * window.count, [&](std::int64_t item, int thread) {
-    compute_out(call, pair, window, item % window.count,
-                slice_at(call, pair, item / window.count), worker(thread));
+    compute_out<Products>(call, pair, window, item % window.count,
+                          slice_at(call, pair, item / window.count), worker(thread));
   });
 }
 
+template <class Products>
 HWY_NOINLINE void run_pair(const CpuCall& call, const Pair& pair, Team team) {
   const PairScratch& scratch = pair.scratch;
   const std::int64_t heads = call.layout.heads;
@@ -198,7 +211,7 @@ HWY_NOINLINE void run_pair(const CpuCall& call, const Pair& pair, Team team) {
       scratch.chunk(window.count++) = cursor.next();
     }
     window.last = cursor.done();
-    run_window(call, pair, window, team);
+    run_window<Products>(call, pair, window, team);
     for (std::int64_t head = 0; head < heads; ++head) {
       for (std::int64_t w = 0; w < window.count; ++w) {
         scratch.log_decay(head) += scratch.log_sum(w, head);
@@ -209,7 +222,8 @@ HWY_NOINLINE void run_pair(const CpuCall& call, const Pair& pair, Team team) {
   for (std::int64_t head = 0; head < heads && call.buffers.log_decay; ++head) {
     const float sum = static_cast<float>(scratch.log_decay(head));
     store_row(DType::kF32,
-              call.buffers.log_decay.at(pair.sequence.state, pair.group * heads + head), 1, 1, &sum);
+              call.buffers.log_decay.at(pair.sequence.state, pair.group * heads + head), 1, 1,
+              &sum);
   }
 }
 

@@ -5,7 +5,8 @@ namespace chunkscan {
 std::string to_string(const Problem& problem) {
   std::string text;
   const auto size = [&](const char* letter, std::int64_t value) {
-    text += (text.empty() ? "" : " ") + std::string(letter) + std::to_string(value);
+    if (!text.empty()) text += " ";
+    text += letter + std::to_string(value);
   };
   const auto tensor = [&](const char* name, std::optional<DType> dtype) {
     if (dtype) text += std::string(" ") + name + ":" + name_of(*dtype);

@@ -2,13 +2,13 @@
 
 namespace chunkscan {
 
-namespace {
-
-std::int64_t offset_at(const Problem& problem, const Buffers& buffers, std::int64_t i) {
+std::int64_t sequence_offset(const Problem& problem, const Buffers& buffers, std::int64_t i) {
   const std::byte* address = buffers.cu_seqlens.at(i);
   return problem.cu_seqlens_64 ? *reinterpret_cast<const std::int64_t*>(address)
                                : *reinterpret_cast<const std::int32_t*>(address);
 }
+
+namespace {
 
 std::int32_t run_id(const Buffers& buffers, std::int64_t batch, std::int64_t t) {
   return *reinterpret_cast<const std::int32_t*>(buffers.seq_idx.at(batch, t));
@@ -24,7 +24,7 @@ void fill_sequences(const Problem& problem, const Buffers& buffers, Sequence* ta
   std::int64_t begin = 0;
   std::int64_t row = 0;
   for (std::int64_t i = 0; i < problem.sequences; ++i) {
-    const std::int64_t end = std::clamp(offset_at(problem, buffers, i + 1), begin, problem.l);
+    const std::int64_t end = std::clamp(sequence_offset(problem, buffers, i + 1), begin, problem.l);
     table[i] = {0, begin, end, i, row};
     if (problem.state_every > 0) row += (end - begin) / problem.state_every;
     begin = end;

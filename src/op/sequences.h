@@ -20,6 +20,9 @@ struct Sequence {
   std::int64_t chunk_states_row = 0;  // first row of chunk_states
 };
 
+// cu_seqlens[i].
+std::int64_t sequence_offset(const Problem& problem, const Buffers& buffers, std::int64_t i);
+
 // Fills `table[0 .. problem.sequences)`. Offsets outside [0, l] and decreasing ones are clamped, so
 // that unchecked contents never lead outside a buffer.
 void fill_sequences(const Problem& problem, const Buffers& buffers, Sequence* table);
