@@ -19,10 +19,14 @@ HWY_NOINLINE void load_X(const CpuCall& call, const Pair& pair, std::int64_t w, 
                          const WorkerScratch& worker) {
   const Array& x = call.buffers.x;
   const Chunk& chunk = pair.scratch.chunk(w);
-  for (std::int64_t j = 0; j < chunk.len; ++j) {
-    load_row(call.problem.x, x.at(pair.sequence.batch, chunk.begin + j, slice.head, slice.begin),
-             x.strides[3], slice.count, worker.X() + j * call.layout.slice);
-  }
+  with_dtype(call.problem.x, [&](auto type) HWY_ATTR {
+    for (std::int64_t j = 0; j < chunk.len; ++j) {
+      float* row = worker.X() + j * call.layout.slice;
+      for_each_vector<decltype(type)>(
+          x.at(pair.sequence.batch, chunk.begin + j, slice.head, slice.begin), x.strides[3],
+          slice.count, [&](std::int64_t k, V v) HWY_ATTR { hn::StoreU(v, f32, row + k); });
+    }
+  });
 }
 
 // X_j *= exp(cs_q - cs_j) dt'_j
@@ -59,28 +63,33 @@ HWY_NOINLINE void finish_rows(const CpuCall& call, const Pair& pair, std::int64_
   const Buffers& buffers = call.buffers;
   const CpuLayout& layout = call.layout;
   const std::int64_t batch = pair.sequence.batch;
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const std::int64_t t = pair.scratch.chunk(w).begin + i + r;
+  const std::int64_t t = pair.scratch.chunk(w).begin + i;
+  for (std::int64_t r = 0; r < rows && buffers.D; ++r) {
     float* row = sum + r * layout.slice;
-    if (buffers.D) {
-      const float* x = worker.X() + (i + r) * layout.slice;
-      for (std::int64_t k = 0; k < slice.count; k += lanes()) {
-        hn::StoreU(hn::MulAdd(hn::LoadU(f32, worker.D() + k), hn::LoadU(f32, x + k),
-                              hn::LoadU(f32, row + k)),
-                   f32, row + k);
-      }
+    const float* x = worker.X() + (i + r) * layout.slice;
+    for (std::int64_t k = 0; k < slice.count; k += lanes()) {
+      const V skip = hn::Mul(hn::LoadU(f32, worker.D() + k), hn::LoadU(f32, x + k));
+      hn::StoreU(hn::Add(hn::LoadU(f32, row + k), skip), f32, row + k);
     }
-    if (buffers.z) {
-      float* z = worker.z();
-      load_row(*problem.z, buffers.z.at(batch, t, slice.head, slice.begin), buffers.z.strides[3],
-               slice.count, z);
-      for (std::int64_t k = 0; k < slice.count; k += lanes()) {
-        hn::StoreU(hn::Mul(hn::LoadU(f32, row + k), silu(hn::LoadU(f32, z + k))), f32, row + k);
-      }
-    }
-    store_row(problem.y, buffers.y.at(batch, t, slice.head, slice.begin), buffers.y.strides[3],
-              slice.count, row);
   }
+  for (std::int64_t r = 0; r < rows && buffers.z; ++r) {
+    float* row = sum + r * layout.slice;
+    load_row(*problem.z, buffers.z.at(batch, t + r, slice.head, slice.begin), buffers.z.strides[3],
+             slice.count, worker.z());
+    for (std::int64_t k = 0; k < slice.count; k += lanes()) {
+      const V gate = silu(hn::LoadU(f32, worker.z() + k));
+      hn::StoreU(hn::Mul(hn::LoadU(f32, row + k), gate), f32, row + k);
+    }
+  }
+  with_dtype(problem.y, [&](auto type) HWY_ATTR {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      std::byte* to = buffers.y.at(batch, t + r, slice.head, slice.begin);
+      for (std::int64_t k = 0; k < slice.count; k += lanes()) {
+        store_vector<decltype(type)>(hn::LoadU(f32, sum + r * layout.slice + k), to,
+                                     buffers.y.strides[3], k, slice.count);
+      }
+    }
+  });
 }
 
 // M = C B^T o L o dt' for `kRows` rows from i on, as vectors: store(r, j, M[i + r][j ...]),
@@ -146,14 +155,13 @@ HWY_INLINE void prefetch_around(const CpuCall& call, const Pair& pair, std::int6
 HWY_NOINLINE void recurrence_chunk(const CpuCall& call, const Pair& pair, std::int64_t w,
                                    const Slice& slice, float* state, bool has_state,
                                    const WorkerScratch& worker) {
-  constexpr int kMost = 4;  // rows of n: 16 sums, 4 x, 4 y and the broadcasts fit 32 registers
   const CpuLayout& layout = call.layout;
   const PairScratch& scratch = pair.scratch;
   const float* factor = scratch.decay(w, slice.head_in_group, kFactor);
   const float* dt = scratch.decay(w, slice.head_in_group, kDt);
   const std::int64_t len = scratch.chunk(w).len;
   std::fill(worker.y(), worker.y() + len * layout.slice, 0.0f);
-  const auto walk = [&](std::int64_t k, auto rows) HWY_ATTR {
+  cover_rows<kTileRows * 2 / 3, 4, 2, 1>(0, layout.n, [&](std::int64_t k, auto rows) HWY_ATTR {
     for_each_column_tile(slice.count, [&](std::int64_t c, auto vecs) HWY_ATTR {
       float* at = state + k * layout.p16 + slice.begin + c;
       Tile<rows, vecs> S;
@@ -169,12 +177,7 @@ HWY_NOINLINE void recurrence_chunk(const CpuCall& call, const Pair& pair, std::i
       }
       S.store(at, layout.p16);
     });
-  };
-  std::int64_t k = 0;
-  for (; k + kMost <= layout.n; k += kMost) walk(k, Constant<kMost>());
-  if (k < layout.n) {
-    with_constant<kMost - 1>(layout.n - k, [&](auto rows) HWY_ATTR { walk(k, rows); });
-  }
+  });
   load_D(call, slice, worker.D());
   finish_rows(call, pair, w, slice, 0, len, worker.y(), worker);
 }

@@ -140,14 +140,19 @@ HWY_INLINE void with_constant(std::int64_t count, Body&& body) {
   body(Constant<kMost>());
 }
 
-// Covers `rows` rows with tiles: body(first row, Constant<rows of this tile>).
+// Covers rows [r, rows) with tiles of kFirst rows, then of kRest: body(first row, Constant<rows>).
+template <int kFirst, int... kRest, class Body>
+HWY_INLINE void cover_rows(std::int64_t r, std::int64_t rows, Body&& body) {
+  for (; r + kFirst <= rows; r += kFirst) body(r, Constant<kFirst>());
+  if constexpr (sizeof...(kRest) > 0) {
+    if (r < rows) cover_rows<kRest...>(r, rows, body);
+  }
+}
+
+// A few heights are enough: every further one is compiled for each product and instruction set.
 template <class Body>
 HWY_INLINE void for_each_row_tile(std::int64_t rows, Body&& body) {
-  std::int64_t r = 0;
-  for (; r + kTileRows <= rows; r += kTileRows) body(r, Constant<kTileRows>());
-  if (r < rows) {
-    with_constant<kTileRows - 1>(rows - r, [&](auto count) HWY_ATTR { body(r, count); });
-  }
+  cover_rows<kTileRows, 4, 2, 1>(0, rows, body);
 }
 
 // Covers `columns` floats with tiles of whole vectors, as even as can be (5 vectors are 3 + 2, not
