@@ -17,6 +17,7 @@ struct CpuCall {
   const CpuLayout layout;
   std::byte* workspace;
   int threads;
+  bool stream_y;  // y is written past the caches
 };
 
 // Scratch of one (sequence, group) pair in flight.

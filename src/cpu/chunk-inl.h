@@ -82,11 +82,19 @@ HWY_NOINLINE void finish_rows(const CpuCall& call, const Pair& pair, std::int64_
     }
   }
   with_dtype(problem.y, [&](auto type) HWY_ATTR {
+    using Type = decltype(type);
+    const std::int64_t stride = buffers.y.strides[3];
     for (std::int64_t r = 0; r < rows; ++r) {
+      const float* row = sum + r * layout.slice;
       std::byte* to = buffers.y.at(batch, t + r, slice.head, slice.begin);
-      for (std::int64_t k = 0; k < slice.count; k += lanes()) {
-        store_vector<decltype(type)>(hn::LoadU(f32, sum + r * layout.slice + k), to,
-                                     buffers.y.strides[3], k, slice.count);
+      std::int64_t k = 0;
+      if (call.stream_y && stride == 1 && reinterpret_cast<std::uintptr_t>(to) % 64 == 0) {
+        for (; k + lanes() <= slice.count; k += lanes()) {
+          Type::stream(hn::LoadU(f32, row + k), reinterpret_cast<typename Type::T*>(to) + k);
+        }
+      }
+      for (; k < slice.count; k += lanes()) {
+        store_vector<Type>(hn::LoadU(f32, row + k), to, stride, k, slice.count);
       }
     }
   });
@@ -145,7 +153,9 @@ HWY_INLINE void prefetch_around(const CpuCall& call, const Pair& pair, std::int6
                                 std::int64_t rows, const Slice& slice, const Ahead& ahead,
                                 std::int64_t i) {
   const std::int64_t next = ahead.begin + i;
-  prefetch_rows<1>(call.buffers.y, pair.sequence.batch, t, t + rows, slice);
+  if (!call.stream_y) {
+    prefetch_rows<1>(call.buffers.y, pair.sequence.batch, t, t + rows, slice);
+  }
   prefetch_rows<0>(call.buffers.x, pair.sequence.batch, next, std::min(next + rows, ahead.end),
                    ahead.slice);
 }

@@ -20,11 +20,13 @@ using U32 = hn::Rebind<uint32_t, F32>;
 inline constexpr U16 u16;
 inline constexpr U32 u32;
 
-// One struct a dtype: its storage type, a vector in, a vector out.
+// One struct a dtype: its storage type, a vector in, a vector out. `stream` is `store` past the
+// caches, to an address aligned to the vector's size in that dtype.
 struct Float32 {
   using T = float;
   static HWY_INLINE V load(const T* from) { return hn::LoadU(f32, from); }
   static HWY_INLINE void store(V v, T* to) { hn::StoreU(v, f32, to); }
+  static HWY_INLINE void stream(V v, T* to) { hn::Stream(v, f32, to); }
 };
 
 struct BFloat16 {
@@ -33,13 +35,15 @@ struct BFloat16 {
     return hn::BitCast(f32, hn::ShiftLeft<16>(hn::PromoteTo(u32, hn::LoadU(u16, from))));
   }
   // Round to nearest even by integers: Highway 1.0.3's own demotion truncates.
-  static HWY_INLINE void store(V v, T* to) {
+  static HWY_INLINE void store(V v, T* to) { hn::StoreU(round(v), u16, to); }
+  static HWY_INLINE void stream(V v, T* to) { hn::Stream(round(v), u16, to); }
+  static HWY_INLINE hn::Vec<U16> round(V v) {
     const auto bits = hn::BitCast(u32, v);
     const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(u32, 1));
     const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(u32, 0x7fff))));
     const auto quiet = hn::Or(hn::ShiftRight<16>(bits), hn::Set(u32, 0x40));
     const auto is_nan = hn::RebindMask(u32, hn::IsNaN(v));
-    hn::StoreU(hn::TruncateTo(u16, hn::IfThenElse(is_nan, quiet, rounded)), u16, to);
+    return hn::TruncateTo(u16, hn::IfThenElse(is_nan, quiet, rounded));
   }
 };
 
@@ -57,14 +61,15 @@ struct Float16 {
     hn::Store(v, f32, lane);
     for (std::size_t i = 0; i < hn::Lanes(f32); ++i) to[i] = f16_from_f32(lane[i]);
   }
+  static HWY_INLINE void stream(V v, T* to) { store(v, to); }
 #else
   static constexpr hn::Rebind<hwy::float16_t, F32> f16{};
   static HWY_INLINE V load(const T* from) {
     return hn::PromoteTo(f32, hn::BitCast(f16, hn::LoadU(u16, from)));
   }
-  static HWY_INLINE void store(V v, T* to) {
-    hn::StoreU(hn::BitCast(u16, hn::DemoteTo(f16, v)), u16, to);
-  }
+  static HWY_INLINE void store(V v, T* to) { hn::StoreU(round(v), u16, to); }
+  static HWY_INLINE void stream(V v, T* to) { hn::Stream(round(v), u16, to); }
+  static HWY_INLINE hn::Vec<U16> round(V v) { return hn::BitCast(u16, hn::DemoteTo(f16, v)); }
 #endif
 };
 

@@ -14,6 +14,8 @@
 #include "cpu/chunk-inl.h"
 #include "cpu/prepare-inl.h"
 #include "cpu/threads.h"
+#include "hwy/cache_control.h"
+#include "op/element.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace chunkscan::HWY_NAMESPACE {
@@ -134,6 +136,7 @@ HWY_NOINLINE void walk_slice(const CpuCall& call, const Pair& pair, const Window
     store_chunk_state(call, pair, w, slice, state, worker);
   }
   end_slice(call, pair, window, slice, state, worker);
+  hwy::FlushStream();  // streamed y must be seen by whoever waits for this thread
 }
 
 // Route staged, second step: the states entering the window's chunks.
@@ -172,6 +175,7 @@ HWY_NOINLINE void compute_out(const CpuCall& call, const Pair& pair, const Windo
     Products::output_chunk(call, pair, w, slice, has_state ? state : nullptr,
                            ahead_of(pair, slice, w), worker);
   }
+  hwy::FlushStream();
 }
 
 template <class Products>
@@ -220,10 +224,9 @@ HWY_NOINLINE void run_pair(const CpuCall& call, const Pair& pair, Team team) {
     window.first = false;
   }
   for (std::int64_t head = 0; head < heads && call.buffers.log_decay; ++head) {
-    const float sum = static_cast<float>(scratch.log_decay(head));
-    store_row(DType::kF32,
-              call.buffers.log_decay.at(pair.sequence.state, pair.group * heads + head), 1, 1,
-              &sum);
+    store_element(DType::kF32,
+                  call.buffers.log_decay.at(pair.sequence.state, pair.group * heads + head),
+                  scratch.log_decay(head));
   }
 }
 
