@@ -53,19 +53,21 @@ CpuLayout::CpuLayout(const Problem& problem, const Config& config, int threads)
   native_bf16 = config.isa == Isa::kAvx512Bf16;
   keeps_entering = config.route == Route::kStaged;
 
+  const std::int64_t slots = 2 * window;
+
   Offsets pair;
-  chunks = pair.take<Chunk>(window);
-  risky = pair.take<bool>(window);
-  B = pair.take<float>(window * q16 * n16);
-  C = pair.take<float>(window * q16 * n16);
-  CB = pair.take<float>(window * q * q16);
-  C_pairs = pair.take<std::uint32_t>(native_bf16 ? window * q * n16 / 2 : 0);
-  B_pairs = pair.take<std::uint32_t>(native_bf16 ? window * q16 / 2 * n16 : 0);
-  decay = pair.take<float>(window * heads * kDecayRows * q16);
-  log_sums = pair.take<double>(window * heads);
+  chunks = pair.take<Chunk>(slots);
+  risky = pair.take<bool>(slots);
+  B = pair.take<float>(slots * q16 * n16);
+  C = pair.take<float>(slots * q16 * n16);
+  CB = pair.take<float>(slots * q * q16);
+  C_pairs = pair.take<std::uint32_t>(native_bf16 ? slots * q * n16 / 2 : 0);
+  B_pairs = pair.take<std::uint32_t>(native_bf16 ? slots * q16 / 2 * n16 : 0);
+  decay = pair.take<float>(slots * heads * kDecayRows * q16);
+  log_sums = pair.take<double>(slots * heads);
   log_decay = pair.take<double>(heads);
   states = pair.take<float>(heads * n16 * p16);
-  entering = pair.take<float>(keeps_entering ? window * heads * n16 * p16 : 0);
+  entering = pair.take<float>(keeps_entering ? slots * heads * n16 * p16 : 0);
   pair_bytes = pair.end();
 
   Offsets worker;

@@ -17,8 +17,8 @@ inline constexpr std::int64_t kRowPad = 16;
 inline std::int64_t padded(std::int64_t count) { return (count + kRowPad - 1) / kRowPad * kRowPad; }
 
 // One (sequence, group) pair is the unit that shares B, C and C B^T. It advances in windows of a
-// few chunks: first the window's chunks are prepared (chunk_cumsum, C B^T), then every (head, slice
-// of p) walks through them. Nothing here grows with l.
+// few chunks: a window's chunks are prepared (chunk_cumsum, C B^T), then every (head, slice of p)
+// walks through them. Nothing here grows with l.
 struct CpuLayout {
   CpuLayout(const Problem& problem, const Config& config, int threads);
 
@@ -40,18 +40,19 @@ struct CpuLayout {
   std::size_t worker_bytes;
   std::size_t total;
 
-  // Byte offsets within a pair's region.
-  std::size_t chunks;     // Chunk[window]
-  std::size_t risky;      // bool[window]: C B^T could overflow fp32
-  std::size_t B, C;       // float[window][q16][n16]
-  std::size_t CB;         // float[window][q][q16]
-  std::size_t C_pairs;    // native_bf16: uint32[window][q][n16 / 2], pairs along n
-  std::size_t B_pairs;    // native_bf16: uint32[window][q16 / 2][n16], pairs of tokens
-  std::size_t decay;      // float[window][heads][kDecayRows][q16], see DecayRow
-  std::size_t log_sums;   // double[window][heads]: sum of dt' * A over the chunk
+  // Byte offsets within a pair's region. slots = 2 * window: one window is walked while the next is
+  // prepared.
+  std::size_t chunks;     // Chunk[slots]
+  std::size_t risky;      // bool[slots]: C B^T could overflow fp32
+  std::size_t B, C;       // float[slots][q16][n16]
+  std::size_t CB;         // float[slots][q][q16]
+  std::size_t C_pairs;    // native_bf16: uint32[slots][q][n16 / 2], pairs along n
+  std::size_t B_pairs;    // native_bf16: uint32[slots][q16 / 2][n16], pairs of tokens
+  std::size_t decay;      // float[slots][heads][kDecayRows][q16], see DecayRow
+  std::size_t log_sums;   // double[slots][heads]: sum of dt' * A over the chunk
   std::size_t log_decay;  // double[heads]: the same since the sequence began
   std::size_t states;     // float[heads][n16][p16]: transposed, so that vectors run along p
-  std::size_t entering;   // staged only: float[window][heads][n16][p16]
+  std::size_t entering;   // staged only: float[slots][heads][n16][p16]
 
   // Byte offsets within a worker's region.
   std::size_t Bt;       // float[n16][q16]: B transposed

@@ -100,9 +100,12 @@ HWY_NOINLINE void prepare_chunk(const CpuCall& call, const Pair& pair, std::int6
       load_rows(call.problem.B, call.buffers.B, pair, chunk, layout.n, scratch.B(w), layout.n16);
   const float most_C =
       load_rows(call.problem.C, call.buffers.C, pair, chunk, layout.n, scratch.C(w), layout.n16);
-  // Where C B^T might overflow although y does not, the chunk is walked token by token.
-  scratch.risky(w) = static_cast<double>(most_B) * most_C * static_cast<double>(layout.n) > 1e37;
-  if (call.config.route != Route::kRecurrence && !scratch.risky(w)) {
+  // Where C B^T might overflow although y does not, or sink below fp32's normal numbers, y is
+  // worked out token by token. (The products are made all the same: the staged route's state step
+  // needs the operands that they leave.)
+  const double most_CB = static_cast<double>(most_B) * most_C * static_cast<double>(layout.n);
+  scratch.risky(w) = most_CB > 1e37 || (most_CB > 0.0 && most_CB < 1e-30);
+  if (call.config.route != Route::kRecurrence) {
     Products::multiply_CB(layout, scratch, w, worker);
   }
   for (std::int64_t head = 0; head < layout.heads; ++head) chunk_cumsum(call, pair, w, head);

@@ -26,11 +26,14 @@ struct Team {
   int first;
 };
 
-// The chunks [0, count) of a pair's scratch, a stretch of its sequence.
+// A stretch of a sequence: the chunks [begin, end) of its pair's scratch.
 struct Window {
-  std::int64_t count;
+  std::int64_t begin;
+  std::int64_t end;
   bool first;  // the sequence begins here
   bool last;   // and ends here
+
+  std::int64_t count() const { return end - begin; }
 };
 
 inline Slice slice_at(const CpuCall& call, const Pair& pair, std::int64_t item) {
@@ -64,7 +67,7 @@ HWY_NOINLINE void store_state(const CpuLayout& layout, DType dtype, std::byte* t
 inline bool enters_with_state(const CpuCall& call, const Pair& pair, const Window& window,
                               std::int64_t w) {
   if (pair.scratch.chunk(w).reset) return false;
-  return w > 0 || !window.first || call.buffers.initial_states;
+  return w > window.begin || !window.first || call.buffers.initial_states;
 }
 
 HWY_INLINE void store_chunk_state(const CpuCall& call, const Pair& pair, std::int64_t w,
@@ -90,7 +93,7 @@ HWY_INLINE void end_slice(const CpuCall& call, const Pair& pair, const Window& w
                           const Slice& slice, float* state, const WorkerScratch& worker) {
   const Array& states = call.buffers.final_states;
   if (!window.last || !states) return;
-  if (window.first && window.count == 0 && !call.buffers.initial_states) {  // an empty sequence
+  if (window.first && window.count() == 0 && !call.buffers.initial_states) {  // an empty sequence
     for (std::int64_t k = 0; k < call.layout.n; ++k) {
       float* row = state + k * call.layout.p16 + slice.begin;
       std::fill(row, row + padded(slice.count), 0.0f);
@@ -104,7 +107,7 @@ HWY_INLINE void end_slice(const CpuCall& call, const Pair& pair, const Window& w
 // Nobody reads the state after the sequence's last chunk.
 inline bool state_is_wanted(const CpuCall& call, const Pair& pair, const Window& window,
                             std::int64_t w) {
-  return !window.last || w + 1 < window.count || call.buffers.final_states ||
+  return !window.last || w + 1 < window.end || call.buffers.final_states ||
          pair.scratch.chunk(w).chunk_states_row >= 0;
 }
 
@@ -120,14 +123,14 @@ HWY_NOINLINE void walk_slice(const CpuCall& call, const Pair& pair, const Window
                              const WorkerScratch& worker) {
   float* state = pair.scratch.state(slice.head_in_group);
   begin_slice(call, pair, window, slice, state, worker);
-  for (std::int64_t w = 0; w < window.count; ++w) {
+  for (std::int64_t w = window.begin; w < window.end; ++w) {
     const bool has_state = enters_with_state(call, pair, window, w);
     load_X(call, pair, w, slice, worker);
     if (call.config.route == Route::kRecurrence || pair.scratch.risky(w)) {
       recurrence_chunk(call, pair, w, slice, state, has_state, worker);
     } else {
-      const Ahead ahead =
-          w + 1 < window.count ? ahead_of(pair, slice, w + 1) : ahead_of(pair, next_slice, 0);
+      const Ahead ahead = w + 1 < window.end ? ahead_of(pair, slice, w + 1)
+                                             : ahead_of(pair, next_slice, window.begin);
       Products::output_chunk(call, pair, w, slice, has_state ? state : nullptr, ahead, worker);
       if (state_is_wanted(call, pair, window, w)) {
         Products::state_chunk(call.layout, pair.scratch, w, slice, state, has_state, worker);
@@ -146,7 +149,7 @@ HWY_NOINLINE void fwd_pass_state(const CpuCall& call, const Pair& pair, const Wi
   const CpuLayout& layout = call.layout;
   float* state = pair.scratch.state(slice.head_in_group);
   begin_slice(call, pair, window, slice, state, worker);
-  for (std::int64_t w = 0; w < window.count; ++w) {
+  for (std::int64_t w = window.begin; w < window.end; ++w) {
     const bool has_state = enters_with_state(call, pair, window, w);
     if (has_state) {
       float* entering = pair.scratch.entering(w, slice.head_in_group);
@@ -178,51 +181,62 @@ HWY_NOINLINE void compute_out(const CpuCall& call, const Pair& pair, const Windo
   hwy::FlushStream();
 }
 
+// Carries out `window` and prepares `next` (which may be empty) in the same parallel loop, so that
+// threads which run out of heads still have work.
 template <class Products>
 HWY_NOINLINE void run_window(const CpuCall& call, const Pair& pair, const Window& window,
-                             Team team) {
-  const auto worker = [&](int thread) { return worker_scratch(call, team.first + thread); };
+                             const Window& next, Team team) {
   const std::int64_t items = call.layout.heads * call.layout.slices;
-  parallel_for(team.threads, window.count, [&](std::int64_t w, int thread) {
-    prepare_chunk<Products>(call, pair, w, worker(thread));
+  parallel_for(team.threads, items + next.count(), [&](std::int64_t i, int thread) {
+    const WorkerScratch worker = worker_scratch(call, team.first + thread);
+    if (i >= items) return prepare_chunk<Products>(call, pair, next.begin + i - items, worker);
+    const Slice slice = slice_at(call, pair, i);
+    if (call.config.route == Route::kStaged) {
+      return fwd_pass_state<Products>(call, pair, window, slice, worker);
+    }
+    const Slice next_slice = slice_at(call, pair, std::min(i + team.threads, items - 1));
+    walk_slice<Products>(call, pair, window, slice, next_slice, worker);
   });
-  if (call.config.route != Route::kStaged) {
-    parallel_for(team.threads, items, [&](std::int64_t item, int thread) {
-      const Slice next = slice_at(call, pair, std::min(item + team.threads, items - 1));
-      walk_slice<Products>(call, pair, window, slice_at(call, pair, item), next, worker(thread));
-    });
-    return;
+  if (call.config.route != Route::kStaged) return;
+  parallel_for(team.threads, items * window.count(), [&](std::int64_t i, int thread) {
+    compute_out<Products>(call, pair, window, window.begin + i % window.count(),
+                          slice_at(call, pair, i / window.count()),
+                          worker_scratch(call, team.first + thread));
+  });
+}
+
+// The next few chunks, into the half of the scratch that begins at `begin`.
+inline Window take_window(const CpuCall& call, const Pair& pair, ChunkCursor& cursor,
+                          std::int64_t begin, bool first) {
+  Window window{begin, begin, first, false};
+  while (window.count() < call.layout.window && !cursor.done()) {
+    pair.scratch.chunk(window.end++) = cursor.next();
   }
-  parallel_for(team.threads, items, [&](std::int64_t item, int thread) {
-    fwd_pass_state<Products>(call, pair, window, slice_at(call, pair, item), worker(thread));
-  });
-  parallel_for(team.threads, items * window.count, [&](std::int64_t item, int thread) {
-    compute_out<Products>(call, pair, window, item % window.count,
-                          slice_at(call, pair, item / window.count), worker(thread));
-  });
+  window.last = cursor.done();
+  return window;
 }
 
 template <class Products>
 HWY_NOINLINE void run_pair(const CpuCall& call, const Pair& pair, Team team) {
   const PairScratch& scratch = pair.scratch;
   const std::int64_t heads = call.layout.heads;
-  ChunkCursor cursor(call.problem, call.buffers, pair.sequence, call.layout.q);
   for (std::int64_t head = 0; head < heads; ++head) scratch.log_decay(head) = 0.0;
-  Window window{0, true, false};
-  while (!window.last) {
-    window.count = 0;
-    while (window.count < call.layout.window && !cursor.done()) {
-      scratch.chunk(window.count++) = cursor.next();
-    }
-    window.last = cursor.done();
-    run_window<Products>(call, pair, window, team);
+  ChunkCursor cursor(call.problem, call.buffers, pair.sequence, call.layout.q);
+  Window next = take_window(call, pair, cursor, 0, true);
+  parallel_for(team.threads, next.count(), [&](std::int64_t w, int thread) {
+    prepare_chunk<Products>(call, pair, w, worker_scratch(call, team.first + thread));
+  });
+  Window window;
+  do {
+    window = next;
+    next = take_window(call, pair, cursor, window.begin == 0 ? call.layout.window : 0, false);
+    run_window<Products>(call, pair, window, next, team);
     for (std::int64_t head = 0; head < heads; ++head) {
-      for (std::int64_t w = 0; w < window.count; ++w) {
+      for (std::int64_t w = window.begin; w < window.end; ++w) {
         scratch.log_decay(head) += scratch.log_sum(w, head);
       }
     }
-    window.first = false;
-  }
+  } while (!window.last);
   for (std::int64_t head = 0; head < heads && call.buffers.log_decay; ++head) {
     store_element(DType::kF32,
                   call.buffers.log_decay.at(pair.sequence.state, pair.group * heads + head),
