@@ -17,9 +17,10 @@ const Backend& backend_named(std::string_view name) {
   std::string names;
   for (const Backend& backend : all_backends()) {
     if (name == backend.name) return backend;
-    names += (names.empty() ? "" : " | ") + std::string(backend.name);
+    if (!names.empty()) names += " | ";
+    names += backend.name;
   }
-  refuse_input("backend", names, "\"" + std::string(name) + "\"");
+  refuse_input("backend", names, std::string("\"").append(name).append("\""));
 }
 
 }  // namespace chunkscan

@@ -16,7 +16,8 @@ struct BackendInfo {
 std::vector<BackendInfo> backends();
 
 // Instruction sets that the CPU backend was compiled for and this machine has, best first:
-// "avx512_bf16", "avx512", "avx2", "sse4", "neon", "baseline". Options::config forces one ("walk,isa=avx2").
+// "avx512_bf16", "avx512", "avx2", "sse4", "neon", "baseline". Options::config forces one
+// ("walk,isa=avx2").
 std::vector<std::string> cpu_instruction_sets();
 
 // Threads that Options::threads = 0 stands for in the calling thread.

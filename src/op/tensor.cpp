@@ -4,6 +4,16 @@
 
 namespace chunkscan {
 
+namespace {
+
+// A view may be made of any sizes before validate() refuses those that no memory holds; until then
+// their products must be harmless.
+std::int64_t wrapping_product(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+}
+
+}  // namespace
+
 std::size_t size_of(DType dtype) {
   switch (dtype) {
     case DType::kF64:
@@ -38,7 +48,7 @@ TensorView::TensorView(const void* pointer, DType type, std::initializer_list<st
   std::int64_t stride = 1;
   for (int i = rank - 1; i >= 0; --i) {
     strides[i] = stride;
-    stride *= shape[i];
+    stride = wrapping_product(stride, shape[i]);
   }
 }
 
@@ -52,7 +62,7 @@ TensorView::TensorView(const void* pointer, DType type, std::initializer_list<st
 std::int64_t TensorView::elements() const {
   if (rank == 0) return 0;
   std::int64_t count = 1;
-  for (int i = 0; i < rank; ++i) count *= shape[i];
+  for (int i = 0; i < rank; ++i) count = wrapping_product(count, shape[i]);
   return count;
 }
 

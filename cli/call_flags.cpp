@@ -1,0 +1,37 @@
+#include "cli/call_flags.h"
+
+#include "cli/text.h"
+
+namespace chunkscan::cli {
+
+void CallFlags::add(CLI::App& app) {
+  app.option_defaults()->group("How it is computed");
+  app.add_option("--backend", backend, "One that `chunkscan info` lists; else the best that can")
+      ->type_name("NAME");
+  app.add_option("--config", config,
+                 "As a plan prints it: words out of walk | staged | recurrence, q=TOKENS, "
+                 "isa=NAME, joined by commas")
+      ->type_name("WORDS");
+  app.add_option("--chunk-size", chunk_size, "Tokens q of a chunk wanted; else the plan's choice")
+      ->type_name("Q")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--threads", threads, "CPU threads; else OpenMP's default")
+      ->type_name("N")
+      ->check(CLI::Range(1, 4096));
+}
+
+void CallFlags::apply(Options& options) const {
+  options.backend = backend;
+  options.config = config;
+  options.threads = threads;
+  if (chunk_size > 0) options.chunk_size = chunk_size;
+}
+
+DType dtype_named(std::string_view flag, std::string_view name) {
+  for (DType dtype : {DType::kBF16, DType::kF16, DType::kF32}) {
+    if (name == name_of(dtype)) return dtype;
+  }
+  refuse(flag, "bf16 | f16 | f32", name);
+}
+
+}  // namespace chunkscan::cli

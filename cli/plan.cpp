@@ -1,0 +1,57 @@
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <memory>
+
+#include "chunkscan/chunkscan.h"
+#include "cli/call_flags.h"
+#include "cli/shape_flags.h"
+#include "cli/subcommands.h"
+#include "cli/text.h"
+
+namespace chunkscan::cli {
+
+namespace {
+
+struct Flags {
+  ShapeFlags shape;
+  CallFlags how;
+  std::string arch;
+  bool json = false;
+};
+
+int print_plan(const Flags& flags) {
+  const testkit::CaseSpec spec = flags.shape.one_case().spec;
+  CallFlags how = flags.how;
+  if (!flags.arch.empty()) how.config += (how.config.empty() ? "isa=" : ",isa=") + flags.arch;
+  const Plan plan = plan_of(spec, options_of(spec, how));
+  if (flags.json) {
+    print_json({{"plan", plan.to_string()},
+                {"backend", plan.backend()},
+                {"config", plan.config()},
+                {"threads", plan.threads()},
+                {"workspace_bytes", plan.workspace_bytes()}});
+  } else {
+    fmt::print("plan       {}\n", plan.to_string());
+    fmt::print("backend    {}\n", plan.backend());
+    fmt::print("config     {}\n", plan.config());
+    fmt::print("threads    {}\n", plan.threads());
+    fmt::print("workspace  {}\n", as_bytes(static_cast<double>(plan.workspace_bytes())));
+  }
+  return kOk;
+}
+
+}  // namespace
+
+Action add_plan(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  app.add_flag("--json", flags->json, kJsonHelp);
+  flags->shape.add(app);
+  flags->how.add(app);
+  app.add_option("--arch", flags->arch,
+                 fmt::format("Instruction set: {}", fmt::join(cpu_instruction_sets(), " | ")))
+      ->type_name("NAME");
+  return [flags] { return print_plan(*flags); };
+}
+
+}  // namespace chunkscan::cli

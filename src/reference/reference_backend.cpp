@@ -1,0 +1,105 @@
+#include "reference/reference_backend.h"
+
+#include <algorithm>
+
+#include "plan.h"
+#include "reference/routes.h"
+
+namespace chunkscan {
+
+namespace {
+
+// Chunks longer than the tokens there are would only ask for scratch.
+std::int64_t chunk_length(const Problem& problem, const Config& config) {
+  return std::clamp<std::int64_t>(config.q, 1, std::max<std::int64_t>(problem.l, 1));
+}
+
+// The table of sequences comes first, then the doubles of the route.
+std::size_t table_bytes(const Problem& problem) {
+  return static_cast<std::size_t>(problem.sequences) * sizeof(Sequence);
+}
+
+// q only matters to route "staged"; chunk_size gives it a value that a config may replace.
+Config default_config(const Problem& problem) {
+  constexpr std::int64_t kDefaultChunk = 64, kMaxChunk = 1 << 20;
+  Config config;
+  config.route = Route::kRecurrence;
+  config.q = static_cast<int>(problem.chunk_size > 0 ? std::min(problem.chunk_size, kMaxChunk)
+                                                     : kDefaultChunk);
+  return config;
+}
+
+std::string refuses_config(const Problem&, const Config& config) {
+  if (config.route == Route::kWalk || config.isa != Isa::kNone) {
+    return "config: expected recurrence | staged with the reference backend, got \"" +
+           to_string(config) + "\"";
+  }
+  return "";
+}
+
+std::size_t workspace_bytes(const Problem& problem, const Config& config, int) {
+  const std::int64_t doubles =
+      config.route == Route::kStaged
+          ? reference::staged_scratch(problem, chunk_length(problem, config))
+          : reference::recurrence_scratch(problem);
+  return table_bytes(problem) + static_cast<std::size_t>(doubles) * sizeof(double);
+}
+
+// What no sequence writes: rows of y behind the last one, rows of chunk_states behind the last
+// whole K tokens.
+void zero_the_rest(const reference::Tensors& T, const Sequence* sequences) {
+  const Problem& problem = T.problem;
+  std::int64_t token = 0, row = 0;
+  if (problem.sequences > 0) {
+    const Sequence& last = sequences[problem.sequences - 1];
+    token = last.end;
+    row = last.chunk_states_row;
+    if (problem.state_every > 0) row += (last.end - last.begin) / problem.state_every;
+  }
+  for (std::int64_t h = 0; h < problem.h; ++h) {
+    for (std::int64_t p = 0; p < problem.p; ++p) {
+      for (std::int64_t t = token; t < problem.l; ++t) T.y.set(0.0, 0, t, h, p);
+      if (problem.state_every == 0) continue;
+      for (std::int64_t i = row; i < problem.l / problem.state_every; ++i) {
+        for (std::int64_t n = 0; n < problem.n; ++n) T.chunk_states.set(0.0, 0, i, h, p, n);
+      }
+    }
+  }
+}
+
+void run(const PlanData& plan, const Buffers& buffers, void* workspace, void*) {
+  const Problem& problem = plan.problem;
+  const reference::Tensors tensors(problem, buffers);
+  Sequence* sequences = static_cast<Sequence*>(workspace);
+  double* scratch =
+      reinterpret_cast<double*>(static_cast<std::byte*>(workspace) + table_bytes(problem));
+  fill_sequences(problem, buffers, sequences);
+  for (std::int64_t i = 0; i < problem.sequences; ++i) {
+    for (std::int64_t h = 0; h < problem.h; ++h) {
+      if (plan.config.route == Route::kStaged) {
+        reference::staged(tensors, sequences[i], h, chunk_length(problem, plan.config), scratch);
+      } else {
+        reference::recurrence(tensors, sequences[i], h, scratch);
+      }
+    }
+  }
+  if (problem.packing == Packing::kCuSeqlens) zero_the_rest(tensors, sequences);
+}
+
+}  // namespace
+
+Backend reference_backend() {
+  Backend row{};
+  row.name = "reference";
+  row.unavailable = [] { return std::string(); };
+  row.device = DeviceKind::kCpu;
+  row.refuses = [](const Problem&) { return std::string(); };
+  row.default_config = default_config;
+  row.refuses_config = refuses_config;
+  row.workspace_bytes = workspace_bytes;
+  row.prepare = [](const PlanData&) {};
+  row.run = run;
+  return row;
+}
+
+}  // namespace chunkscan

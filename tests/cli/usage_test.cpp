@@ -1,0 +1,154 @@
+// Help, info, plan, and what the program refuses before it computes anything.
+#include <gmock/gmock.h>
+
+#include "chunkscan/chunkscan.h"
+#include "cli/program.h"
+
+namespace chunkscan {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+TEST_F(Program, WithoutArgumentsIsHelp) {
+  const Ran bare = chunkscan("");
+  const Ran help = chunkscan("--help");
+  EXPECT_EQ(bare.code, 0);
+  EXPECT_EQ(help.code, 0);
+  EXPECT_EQ(bare.out, help.out);
+  EXPECT_EQ(bare.err, "");
+  for (const char* subcommand : {"info", "run", "check", "bench", "plan", "Examples:"}) {
+    EXPECT_THAT(help.out, HasSubstr(subcommand));
+  }
+}
+
+TEST_F(Program, Version) {
+  const Ran ran = chunkscan("--version");
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_EQ(ran.out, std::string("chunkscan ") + version() + "\n");
+}
+
+TEST_F(Program, HelpOfEachSubcommand) {
+  for (const std::string name : {"info", "run", "check", "bench", "plan"}) {
+    const Ran ran = chunkscan(name + " --help");
+    EXPECT_EQ(ran.code, 0);
+    EXPECT_THAT(ran.out, HasSubstr("--json"));
+  }
+}
+
+TEST_F(Program, WrongUsageIsExitCode2) {
+  for (const char* arguments :
+       {"nonsense", "info --nonsense", "run", "run --input a", "plan --threads 0",
+        "bench --repeat 0", "plan --shape 1,1,1,1,1,1 --model mamba2-130m", "plan --seqlen 5",
+        "check --input a --shape 1,1,1,1,1,1", "check --input a --dtype f32", "info run"}) {
+    const Ran ran = chunkscan(arguments);
+    EXPECT_EQ(ran.code, 2) << arguments;
+    EXPECT_EQ(ran.out, "") << arguments;
+    EXPECT_NE(ran.err, "") << arguments;
+  }
+}
+
+TEST_F(Program, InfoAsJson) {
+  const Ran ran = chunkscan("info --json");
+  EXPECT_EQ(ran.code, 0);
+  const nlohmann::json json = ran.json();
+  EXPECT_EQ(json["version"], version());
+  ASSERT_EQ(json["backends"].size(), backends().size());
+  EXPECT_EQ(json["backends"].back()["name"], "reference");
+  EXPECT_EQ(json["backends"].back()["available"], true);
+  EXPECT_EQ(json["backends"].back()["reason"], "");
+  EXPECT_EQ(json["instruction_sets"], nlohmann::json(cpu_instruction_sets()));
+  EXPECT_GE(json["threads"], 1);
+  EXPECT_TRUE(json["cpu"].is_string());
+}
+
+TEST_F(Program, InfoForPeople) {
+  const Ran ran = chunkscan("info");
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_THAT(ran.out, StartsWith(std::string("chunkscan ") + version()));
+  EXPECT_THAT(ran.out, HasSubstr("reference  available\n"));
+}
+
+TEST_F(Program, PlanFollowsTheFlags) {
+  const std::string sizes = "plan --shape 2,300,6,64,128,3 --json ";
+  const nlohmann::json forced =
+      chunkscan(sizes + "--config recurrence --threads 3 --dtype f16").json();
+  EXPECT_EQ(forced["backend"], "cpu");
+  EXPECT_EQ(forced["threads"], 3);
+  EXPECT_THAT(std::string(forced["config"]), StartsWith("recurrence"));
+  EXPECT_THAT(std::string(forced["plan"]), StartsWith("b2 l300 h6 p64 n128 g3 x:f16"));
+  EXPECT_TRUE(forced["workspace_bytes"].is_number_unsigned());
+
+  const nlohmann::json reference = chunkscan(sizes + "--backend reference --features z").json();
+  EXPECT_EQ(reference["backend"], "reference");
+  EXPECT_THAT(std::string(reference["plan"]), HasSubstr(" z:bf16 "));
+  EXPECT_THAT(std::string(reference["plan"]), testing::Not(HasSubstr("dt_bias")));
+
+  for (const std::string& isa : cpu_instruction_sets()) {
+    const nlohmann::json plan = chunkscan(sizes + "--config walk --arch " + isa).json();
+    EXPECT_THAT(std::string(plan["config"]), testing::EndsWith("isa=" + isa));
+  }
+}
+
+TEST_F(Program, PlanKnowsTheModels) {
+  const nlohmann::json plan =
+      chunkscan("plan --model nemotron-h-8b --seqlen 100 --batch 3 --json").json();
+  EXPECT_THAT(std::string(plan["plan"]), StartsWith("b3 l100 h128 p64 n128 g8 "));
+}
+
+TEST_F(Program, PlanForPeopleHasUnits) {
+  const Ran ran = chunkscan("plan --shape 1,2048,24,64,128,1");
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_THAT(ran.out, HasSubstr("\nworkspace  "));
+  EXPECT_THAT(ran.out, testing::ContainsRegex("workspace  [0-9.]+ [KMG]iB\n"));
+}
+
+TEST_F(Program, PlansWhatNoMemoryHolds) {
+  EXPECT_EQ(chunkscan("plan --shape 4096,1000000,8,64,128,1").code, 0);
+}
+
+TEST_F(Program, RefusesBadSizes) {
+  const std::string rule = "six whole numbers b,l,h,p,n,g such as 1,2048,24,64,128,1";
+  expect_refusal("plan", "chunkscan plan: sizes: expected --shape or --model, got neither");
+  expect_refusal("check",
+                 "chunkscan check: call: expected --input, --shape or --model, got none of them");
+  expect_refusal("plan --shape 1,2,3",
+                 "chunkscan plan: --shape: expected " + rule + ", got \"1,2,3\"");
+  expect_refusal("plan --shape 1,2,3,4,5,x",
+                 "chunkscan plan: --shape: expected a whole number, got \"x\"");
+  expect_refusal("plan --shape 1,2,99999999999999999999,4,5,6",
+                 "chunkscan plan: --shape: expected a whole number, got \"99999999999999999999\"");
+  expect_refusal("plan --shape 1,2,3,4,5,0",
+                 "chunkscan plan: --shape: expected positive sizes, got \"1,2,3,4,5,0\"");
+  for (const std::string subcommand : {"plan", "check", "bench"}) {
+    expect_refusal(subcommand + " --shape 1,64,24,64,128,5",
+                   "chunkscan " + subcommand +
+                       ": [forward] B: expected g groups that divide h = 24, got g = 5");
+    // Nothing is allocated for it either.
+    const Ran huge = chunkscan(subcommand + " --shape 4611686018427387904,8,8,64,128,1");
+    EXPECT_EQ(huge.code, 2);
+    EXPECT_THAT(huge.err, HasSubstr("[forward] x: expected at most 2^60 bytes, got"));
+  }
+}
+
+TEST_F(Program, RefusesBadWords) {
+  const std::string plan = "plan --shape 1,64,8,64,128,1 ";
+  expect_refusal(plan + "--dtype f64",
+                 "chunkscan plan: --dtype: expected bf16 | f16 | f32, got \"f64\"");
+  expect_refusal(plan + "--dtype f32,bf16",
+                 "chunkscan plan: --dtype: expected one of bf16 | f16 | f32, got \"f32,bf16\"");
+  expect_refusal(plan + "--features D,magic",
+                 "chunkscan plan: --features: expected none, or names out of D, D_head_dim, z, "
+                 "dt_bias, softplus, initial_states, final_states, varlen, seq_idx, got \"magic\"");
+  expect_refusal(plan + "--backend abacus",
+                 "chunkscan plan: [forward] backend: expected cpu | reference, got \"abacus\"");
+  EXPECT_THAT(chunkscan(plan + "--config sprint").err, HasSubstr("[forward] config: expected"));
+  EXPECT_THAT(chunkscan("plan --model mamba3").err,
+              HasSubstr("--model: expected mamba2-130m | mamba2-370m"));
+  EXPECT_THAT(chunkscan("bench --suite none").err, HasSubstr("--suite: expected cpu | "));
+  EXPECT_THAT(chunkscan("plan --shape 2,64,8,64,128,1 --features varlen").err,
+              HasSubstr("b = 1 together with cu_seqlens"));
+}
+
+}  // namespace
+}  // namespace chunkscan
