@@ -79,7 +79,7 @@ struct PairTile : Tile<kRows, kVecs> {
 };
 
 struct NativeBf16 {
-  static HWY_NOINLINE void multiply_CB(const CpuLayout& layout, const PairScratch& scratch,
+  static HWY_NOINLINE void multiply_CB(const CpuLayout& layout, const BlockScratch& scratch,
                                        std::int64_t w, const WorkerScratch& worker) {
     const std::int64_t len = scratch.chunk(w).len;
     const std::int64_t n_pairs = layout.n16 / 2;
@@ -106,13 +106,13 @@ struct NativeBf16 {
   }
 
   // y of the chunk, from its tokens and the entering state (nullptr = 0).
-  static HWY_NOINLINE void output_chunk(const CpuCall& call, const Pair& pair, std::int64_t w,
+  static HWY_NOINLINE void output_chunk(const CpuCall& call, const Block& block, std::int64_t w,
                                         const Slice& slice, const float* state, const Ahead& ahead,
                                         const WorkerScratch& worker) {
     const CpuLayout& layout = call.layout;
-    const PairScratch& scratch = pair.scratch;
+    const BlockScratch& scratch = block.scratch;
     const Chunk& chunk = scratch.chunk(w);
-    const auto decay = [&](DecayRow row) { return scratch.decay(w, slice.head_in_group, row); };
+    const auto decay = [&](DecayRow row) { return scratch.decay(w, slice.head_in_block, row); };
     const std::int64_t columns = padded(slice.count);
     const std::int64_t n_pairs = layout.n16 / 2;
     const std::int64_t q_pairs = layout.q16 / 2;
@@ -127,7 +127,7 @@ struct NativeBf16 {
       pair_rows(state + slice.begin, layout.p16, layout.n, columns, S, layout.slice);
     }
     for_each_row_tile(chunk.len, [&](std::int64_t i, auto rows) HWY_ATTR {
-      prefetch_around(call, pair, chunk.begin + i, rows, slice, ahead, i);
+      prefetch_around(call, block, chunk.begin + i, rows, slice, ahead, i);
       decayed_CB<rows>(layout, scratch.CB(w), decay(kCsHigh), decay(kCsLow), decay(kDt), i,
                        [&](int r, std::int64_t j, V v) HWY_ATTR {
                          hn::StoreU(to_bf16(v), u16,
@@ -143,17 +143,17 @@ struct NativeBf16 {
         tile.multiply_pairs(M, q_pairs, 1, X + k, layout.slice, (i + rows + 1) / 2);
         tile.store(y + k, layout.slice);
       });
-      finish_rows(call, pair, w, slice, i, rows, y, worker);
+      finish_rows(call, block, w, slice, i, rows, y, worker);
     });
   }
 
   // The state after the chunk, in place; `has_state` is false where the entering one is 0. Leaves X
   // scaled.
-  static HWY_NOINLINE void state_chunk(const CpuLayout& layout, const PairScratch& scratch,
+  static HWY_NOINLINE void state_chunk(const CpuLayout& layout, const BlockScratch& scratch,
                                        std::int64_t w, const Slice& slice, float* state,
                                        bool has_state, const WorkerScratch& worker) {
     const std::int64_t len = scratch.chunk(w).len;
-    const float decay = scratch.decay(w, slice.head_in_group, kDecayIn)[len - 1];
+    const float decay = scratch.decay(w, slice.head_in_block, kDecayIn)[len - 1];
     std::uint32_t* X = worker.X_pairs();
     scale_X(layout, scratch, w, slice, worker);
     pair_rows(worker.X(), layout.slice, len, padded(slice.count), X, layout.slice);

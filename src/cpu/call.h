@@ -20,8 +20,8 @@ struct CpuCall {
   bool stream_y;  // y is written past the caches
 };
 
-// Scratch of one (sequence, group) pair in flight.
-struct PairScratch {
+// Scratch of one block in flight.
+struct BlockScratch {
   const CpuLayout& layout;
   std::byte* base;
 
@@ -72,24 +72,26 @@ struct WorkerScratch {
   float* rows() const { return at(layout.rows); }
 };
 
-// A (sequence, group) pair with its scratch.
-struct Pair {
+// `heads` heads of one group of a sequence, from `first_head` (on the h axis) on.
+struct Block {
   Sequence sequence;
   std::int64_t group;
-  PairScratch scratch;
+  std::int64_t first_head;
+  std::int64_t heads;
+  BlockScratch scratch;
 };
 
 // The part of a head that one walk covers: columns [begin, begin + count) of p.
 struct Slice {
-  std::int64_t head_in_group;
+  std::int64_t head_in_block;
   std::int64_t head;  // h axis
   std::int64_t begin;
   std::int64_t count;
 };
 
-inline PairScratch pair_scratch(const CpuCall& call, std::int64_t index) {
-  return {call.layout, call.workspace + call.layout.pairs +
-                           static_cast<std::size_t>(index) * call.layout.pair_bytes};
+inline BlockScratch block_scratch(const CpuCall& call, std::int64_t index) {
+  return {call.layout, call.workspace + call.layout.blocks +
+                           static_cast<std::size_t>(index) * call.layout.block_bytes};
 }
 
 inline WorkerScratch worker_scratch(const CpuCall& call, int thread) {

@@ -15,25 +15,25 @@ HWY_BEFORE_NAMESPACE();
 namespace chunkscan::HWY_NAMESPACE {
 
 // X = the slice's columns of x, in fp32.
-HWY_NOINLINE void load_X(const CpuCall& call, const Pair& pair, std::int64_t w, const Slice& slice,
-                         const WorkerScratch& worker) {
+HWY_NOINLINE void load_X(const CpuCall& call, const Block& block, std::int64_t w,
+                         const Slice& slice, const WorkerScratch& worker) {
   const Array& x = call.buffers.x;
-  const Chunk& chunk = pair.scratch.chunk(w);
+  const Chunk& chunk = block.scratch.chunk(w);
   with_dtype(call.problem.x, [&](auto type) HWY_ATTR {
     for (std::int64_t j = 0; j < chunk.len; ++j) {
       float* row = worker.X() + j * call.layout.slice;
       for_each_vector<decltype(type)>(
-          x.at(pair.sequence.batch, chunk.begin + j, slice.head, slice.begin), x.strides[3],
+          x.at(block.sequence.batch, chunk.begin + j, slice.head, slice.begin), x.strides[3],
           slice.count, [&](std::int64_t k, V v) HWY_ATTR { hn::StoreU(v, f32, row + k); });
     }
   });
 }
 
 // X_j *= exp(cs_q - cs_j) dt'_j
-HWY_INLINE void scale_X(const CpuLayout& layout, const PairScratch& scratch, std::int64_t w,
+HWY_INLINE void scale_X(const CpuLayout& layout, const BlockScratch& scratch, std::int64_t w,
                         const Slice& slice, const WorkerScratch& worker) {
-  const float* dt = scratch.decay(w, slice.head_in_group, kDt);
-  const float* weight = scratch.decay(w, slice.head_in_group, kWeight);
+  const float* dt = scratch.decay(w, slice.head_in_block, kDt);
+  const float* weight = scratch.decay(w, slice.head_in_block, kWeight);
   for (std::int64_t j = 0; j < scratch.chunk(w).len; ++j) {
     const V factor = hn::Set(f32, weight[j] * dt[j]);
     float* row = worker.X() + j * layout.slice;
@@ -56,14 +56,14 @@ HWY_INLINE void load_D(const CpuCall& call, const Slice& slice, float* to) {
 }
 
 // Rows [i, i + rows) of y = (sum + D x) silu(z), rounded to y's dtype. `sum` holds `rows` rows.
-HWY_NOINLINE void finish_rows(const CpuCall& call, const Pair& pair, std::int64_t w,
+HWY_NOINLINE void finish_rows(const CpuCall& call, const Block& block, std::int64_t w,
                               const Slice& slice, std::int64_t i, std::int64_t rows, float* sum,
                               const WorkerScratch& worker) {
   const Problem& problem = call.problem;
   const Buffers& buffers = call.buffers;
   const CpuLayout& layout = call.layout;
-  const std::int64_t batch = pair.sequence.batch;
-  const std::int64_t t = pair.scratch.chunk(w).begin + i;
+  const std::int64_t batch = block.sequence.batch;
+  const std::int64_t t = block.scratch.chunk(w).begin + i;
   for (std::int64_t r = 0; r < rows && buffers.D; ++r) {
     float* row = sum + r * layout.slice;
     const float* x = worker.X() + (i + r) * layout.slice;
@@ -149,26 +149,26 @@ struct Ahead {
 };
 
 // Tokens [t, t + rows) of y, soon to be stored, and as many rows of x from the i-th one ahead.
-HWY_INLINE void prefetch_around(const CpuCall& call, const Pair& pair, std::int64_t t,
+HWY_INLINE void prefetch_around(const CpuCall& call, const Block& block, std::int64_t t,
                                 std::int64_t rows, const Slice& slice, const Ahead& ahead,
                                 std::int64_t i) {
   const std::int64_t next = ahead.begin + i;
   if (!call.stream_y) {
-    prefetch_rows<1>(call.buffers.y, pair.sequence.batch, t, t + rows, slice);
+    prefetch_rows<1>(call.buffers.y, block.sequence.batch, t, t + rows, slice);
   }
-  prefetch_rows<0>(call.buffers.x, pair.sequence.batch, next, std::min(next + rows, ahead.end),
+  prefetch_rows<0>(call.buffers.x, block.sequence.batch, next, std::min(next + rows, ahead.end),
                    ahead.slice);
 }
 
 // y and the next state token by token, the state of a few n at a time in registers: the sequential
 // recurrence in its fastest form. Needs no C B^T.
-HWY_NOINLINE void recurrence_chunk(const CpuCall& call, const Pair& pair, std::int64_t w,
+HWY_NOINLINE void recurrence_chunk(const CpuCall& call, const Block& block, std::int64_t w,
                                    const Slice& slice, float* state, bool has_state,
                                    const WorkerScratch& worker) {
   const CpuLayout& layout = call.layout;
-  const PairScratch& scratch = pair.scratch;
-  const float* factor = scratch.decay(w, slice.head_in_group, kFactor);
-  const float* dt = scratch.decay(w, slice.head_in_group, kDt);
+  const BlockScratch& scratch = block.scratch;
+  const float* factor = scratch.decay(w, slice.head_in_block, kFactor);
+  const float* dt = scratch.decay(w, slice.head_in_block, kDt);
   const std::int64_t len = scratch.chunk(w).len;
   std::fill(worker.y(), worker.y() + len * layout.slice, 0.0f);
   cover_rows<kTileRows * 2 / 3, 4, 2, 1>(0, layout.n, [&](std::int64_t k, auto rows) HWY_ATTR {
@@ -189,7 +189,7 @@ HWY_NOINLINE void recurrence_chunk(const CpuCall& call, const Pair& pair, std::i
     });
   });
   load_D(call, slice, worker.D());
-  finish_rows(call, pair, w, slice, 0, len, worker.y(), worker);
+  finish_rows(call, block, w, slice, 0, len, worker.y(), worker);
 }
 
 }  // namespace chunkscan::HWY_NAMESPACE

@@ -22,7 +22,7 @@ namespace chunkscan::HWY_NAMESPACE {
 struct Fp32 {
   // CB[i][j] = sum over n of C[i][n] B[j][n], for the tiles that touch j <= i; the rest is
   // undefined.
-  static HWY_NOINLINE void multiply_CB(const CpuLayout& layout, const PairScratch& scratch,
+  static HWY_NOINLINE void multiply_CB(const CpuLayout& layout, const BlockScratch& scratch,
                                        std::int64_t w, const WorkerScratch& worker) {
     const std::int64_t len = scratch.chunk(w).len;
     const float* C = scratch.C(w);
@@ -40,19 +40,19 @@ struct Fp32 {
   }
 
   // y of the chunk, from its tokens and the entering state (nullptr = 0).
-  static HWY_NOINLINE void output_chunk(const CpuCall& call, const Pair& pair, std::int64_t w,
+  static HWY_NOINLINE void output_chunk(const CpuCall& call, const Block& block, std::int64_t w,
                                         const Slice& slice, const float* state, const Ahead& ahead,
                                         const WorkerScratch& worker) {
     const CpuLayout& layout = call.layout;
-    const PairScratch& scratch = pair.scratch;
+    const BlockScratch& scratch = block.scratch;
     const Chunk& chunk = scratch.chunk(w);
-    const auto decay = [&](DecayRow row) { return scratch.decay(w, slice.head_in_group, row); };
+    const auto decay = [&](DecayRow row) { return scratch.decay(w, slice.head_in_block, row); };
     const float* C = scratch.C(w);
     float* M = worker.M();
     float* y = worker.y();
     load_D(call, slice, worker.D());
     for_each_row_tile(chunk.len, [&](std::int64_t i, auto rows) HWY_ATTR {
-      prefetch_around(call, pair, chunk.begin + i, rows, slice, ahead, i);
+      prefetch_around(call, block, chunk.begin + i, rows, slice, ahead, i);
       decayed_CB<rows>(layout, scratch.CB(w), decay(kCsHigh), decay(kCsLow), decay(kDt), i,
                        [&](int r, std::int64_t j, V v)
                            HWY_ATTR { hn::StoreU(v, f32, M + r * layout.q16 + j); });
@@ -69,17 +69,17 @@ struct Fp32 {
         tile.multiply_triangle(M + i, layout.q16, X + i * layout.slice, layout.slice);
         tile.store(y + k, layout.slice);
       });
-      finish_rows(call, pair, w, slice, i, rows, y, worker);
+      finish_rows(call, block, w, slice, i, rows, y, worker);
     });
   }
 
   // The state after the chunk, in place; `has_state` is false where the entering one is 0. Leaves X
   // scaled.
-  static HWY_NOINLINE void state_chunk(const CpuLayout& layout, const PairScratch& scratch,
+  static HWY_NOINLINE void state_chunk(const CpuLayout& layout, const BlockScratch& scratch,
                                        std::int64_t w, const Slice& slice, float* state,
                                        bool has_state, const WorkerScratch& worker) {
     const std::int64_t len = scratch.chunk(w).len;
-    const float decay = scratch.decay(w, slice.head_in_group, kDecayIn)[len - 1];
+    const float decay = scratch.decay(w, slice.head_in_block, kDecayIn)[len - 1];
     scale_X(layout, scratch, w, slice, worker);
     for_each_row_tile(layout.n, [&](std::int64_t k, auto rows) HWY_ATTR {
       for_each_column_tile(slice.count, [&](std::int64_t c, auto vecs) HWY_ATTR {

@@ -73,17 +73,22 @@ void run(const Problem& problem, const Config& config, const Buffers& buffers, i
   Sequence* sequences = reinterpret_cast<Sequence*>(workspace + layout.sequences);
   fill_sequences(problem, buffers, sequences);
   zero_rest(call, sequences);
-  const auto pair_at = [&](std::int64_t i, std::int64_t scratch) {
-    return Pair{sequences[i / problem.g], i % problem.g, pair_scratch(call, scratch)};
+  const std::int64_t blocks_of_sequence = problem.g * layout.blocks_per_group;
+  const auto block_at = [&](std::int64_t i, std::int64_t scratch) {
+    const std::int64_t group = i % blocks_of_sequence / layout.blocks_per_group;
+    const std::int64_t first = i % layout.blocks_per_group * layout.heads;
+    return Block{
+        sequences[i / blocks_of_sequence], group, group * problem.heads_per_group() + first,
+        std::min(layout.heads, problem.heads_per_group() - first), block_scratch(call, scratch)};
   };
-  const std::int64_t pairs = problem.sequences * problem.g;
-  if (layout.pairs_in_parallel) {
-    parallel_for(call.threads, pairs, [&](std::int64_t i, int thread) {
-      run_pair<Products>(call, pair_at(i, thread), Team{1, thread});
+  const std::int64_t blocks = problem.sequences * blocks_of_sequence;
+  if (layout.blocks_in_parallel) {
+    parallel_for(call.threads, blocks, [&](std::int64_t i, int thread) {
+      run_block<Products>(call, block_at(i, thread), Team{1, thread});
     });
   } else {
-    for (std::int64_t i = 0; i < pairs; ++i) {
-      run_pair<Products>(call, pair_at(i, 0), Team{call.threads, 0});
+    for (std::int64_t i = 0; i < blocks; ++i) {
+      run_block<Products>(call, block_at(i, 0), Team{call.threads, 0});
     }
   }
 }

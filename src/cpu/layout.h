@@ -16,32 +16,37 @@ inline constexpr std::int64_t kRowPad = 16;
 
 inline std::int64_t padded(std::int64_t count) { return (count + kRowPad - 1) / kRowPad * kRowPad; }
 
-// One (sequence, group) pair is the unit that shares B, C and C B^T. It advances in windows of a
-// few chunks: a window's chunks are prepared (chunk_cumsum, C B^T), then every (head, slice of p)
-// walks through them. Nothing here grows with l.
+// The unit of work is a block: some heads of one group of one sequence, which share B, C and C B^T.
+// It advances in windows of a few chunks: a window's chunks are prepared (chunk_cumsum, C B^T),
+// then every (head, slice of p) walks through them. Nothing here grows with l.
+//
+// Where there are heads enough, a thread takes whole blocks, and threads never wait for each other:
+// preparing a chunk once a thread costs 1 to 5 %, while a barrier a window costs a time slice each
+// as soon as anything else runs on the machine. Else all threads work on one block at a time.
 struct CpuLayout {
   CpuLayout(const Problem& problem, const Config& config, int threads);
 
-  std::int64_t heads;    // per group
+  std::int64_t heads;  // of a block, at most
+  std::int64_t blocks_per_group;
   std::int64_t q, n, p;  // chunk length, state size, head dimension
   std::int64_t q16, n16, p16;
-  std::int64_t window;     // chunks prepared at a time
-  std::int64_t slices;     // of p, walked independently
-  std::int64_t slice;      // columns of one slice, a multiple of kRowPad; the last may be shorter
-  bool pairs_in_parallel;  // a thread takes whole pairs; else all threads share one pair
-  bool native_bf16;        // operands of the products are bf16 pairs: 2 elements in 32 bits
-  bool keeps_entering;     // staged: the states entering the window's chunks are stored
+  std::int64_t window;      // chunks prepared at a time
+  std::int64_t slots;       // chunks prepared and not yet walked, at most
+  std::int64_t slices;      // of p, walked independently
+  std::int64_t slice;       // columns of one slice, a multiple of kRowPad; the last may be shorter
+  bool blocks_in_parallel;  // a thread takes whole blocks; else all threads share one
+  bool native_bf16;         // operands of the products are bf16 pairs: 2 elements in 32 bits
+  bool keeps_entering;      // staged: the states entering the window's chunks are stored
 
   // Byte offsets within the workspace.
   std::size_t sequences;  // Sequence[problem.sequences]
-  std::size_t pairs;      // one region for each pair in flight
-  std::size_t pair_bytes;
+  std::size_t blocks;     // one region for each block in flight
+  std::size_t block_bytes;
   std::size_t workers;  // one region for each thread
   std::size_t worker_bytes;
   std::size_t total;
 
-  // Byte offsets within a pair's region. slots = 2 * window: one window is walked while the next is
-  // prepared.
+  // Byte offsets within a block's region.
   std::size_t chunks;     // Chunk[slots]
   std::size_t risky;      // bool[slots]: C B^T could overflow fp32
   std::size_t B, C;       // float[slots][q16][n16]
@@ -66,7 +71,7 @@ struct CpuLayout {
 };
 
 // What chunk_cumsum leaves for one head and chunk; each a row of q16 floats. cs is the running sum
-// of log2 decays inside the chunk, kept as a pair of floats whose sum is exact to 48 bits.
+// of log2 decays inside the chunk, kept as a block of floats whose sum is exact to 48 bits.
 enum DecayRow : int {
   kDt,      // dt'_j
   kCsHigh,  // cs_i

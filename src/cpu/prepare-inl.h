@@ -15,13 +15,13 @@ HWY_BEFORE_NAMESPACE();
 namespace chunkscan::HWY_NAMESPACE {
 
 // Loads `len` rows of n and returns the largest magnitude.
-HWY_NOINLINE float load_rows(DType dtype, const Array& array, const Pair& pair, const Chunk& chunk,
-                             std::int64_t n, float* to, std::int64_t to_row) {
+HWY_NOINLINE float load_rows(DType dtype, const Array& array, const Block& block,
+                             const Chunk& chunk, std::int64_t n, float* to, std::int64_t to_row) {
   V largest = hn::Zero(f32);
   for (std::int64_t i = 0; i < chunk.len; ++i) {
     float* row = to + i * to_row;
-    load_row(dtype, array.at(pair.sequence.batch, chunk.begin + i, pair.group), array.strides[3], n,
-             row);
+    load_row(dtype, array.at(block.sequence.batch, chunk.begin + i, block.group), array.strides[3],
+             n, row);
     for (std::int64_t k = 0; k < n; k += lanes()) {
       largest = hn::Max(largest, hn::Abs(hn::LoadU(f32, row + k)));
     }
@@ -34,20 +34,20 @@ HWY_NOINLINE float load_rows(DType dtype, const Array& array, const Pair& pair, 
 inline constexpr double kMostLog2Decay = -160.0;
 
 // dt' and the running decays of one head over one chunk.
-HWY_NOINLINE void chunk_cumsum(const CpuCall& call, const Pair& pair, std::int64_t w,
-                               std::int64_t head_in_group) {
+HWY_NOINLINE void chunk_cumsum(const CpuCall& call, const Block& block, std::int64_t w,
+                               std::int64_t head_in_block) {
   const Problem& problem = call.problem;
   const Buffers& buffers = call.buffers;
-  const Chunk& chunk = pair.scratch.chunk(w);
-  const std::int64_t head = pair.group * call.layout.heads + head_in_group;
-  const auto row = [&](DecayRow which) { return pair.scratch.decay(w, head_in_group, which); };
+  const Chunk& chunk = block.scratch.chunk(w);
+  const std::int64_t head = block.first_head + head_in_block;
+  const auto row = [&](DecayRow which) { return block.scratch.decay(w, head_in_block, which); };
   float* dt = row(kDt);
   float* high = row(kCsHigh);
   float* low = row(kCsLow);
   float* factor = row(kFactor);
 
-  load_row(problem.dt, buffers.dt.at(pair.sequence.batch, chunk.begin, head), buffers.dt.strides[1],
-           chunk.len, dt);
+  load_row(problem.dt, buffers.dt.at(block.sequence.batch, chunk.begin, head),
+           buffers.dt.strides[1], chunk.len, dt);
   const float bias =
       buffers.dt_bias ? load_scalar(*problem.dt_bias, buffers.dt_bias.at(head)) : 0.0f;
   const V lowest = hn::Set(f32, problem.dt_min);
@@ -74,7 +74,7 @@ HWY_NOINLINE void chunk_cumsum(const CpuCall& call, const Pair& pair, std::int64
     high[i] = static_cast<float>(cs);
     low[i] = static_cast<float>(cs - high[i]);
   }
-  pair.scratch.log_sum(w, head_in_group) = dt_sum * A;
+  block.scratch.log_sum(w, head_in_block) = dt_sum * A;
 
   float* decay_in = row(kDecayIn);
   float* weight = row(kWeight);
@@ -91,15 +91,15 @@ HWY_NOINLINE void chunk_cumsum(const CpuCall& call, const Pair& pair, std::int64
 
 // Everything that chunk w of the window shares between its heads.
 template <class Products>
-HWY_NOINLINE void prepare_chunk(const CpuCall& call, const Pair& pair, std::int64_t w,
+HWY_NOINLINE void prepare_chunk(const CpuCall& call, const Block& block, std::int64_t w,
                                 const WorkerScratch& worker) {
   const CpuLayout& layout = call.layout;
-  const PairScratch& scratch = pair.scratch;
+  const BlockScratch& scratch = block.scratch;
   const Chunk& chunk = scratch.chunk(w);
   const float most_B =
-      load_rows(call.problem.B, call.buffers.B, pair, chunk, layout.n, scratch.B(w), layout.n16);
+      load_rows(call.problem.B, call.buffers.B, block, chunk, layout.n, scratch.B(w), layout.n16);
   const float most_C =
-      load_rows(call.problem.C, call.buffers.C, pair, chunk, layout.n, scratch.C(w), layout.n16);
+      load_rows(call.problem.C, call.buffers.C, block, chunk, layout.n, scratch.C(w), layout.n16);
   // Where C B^T might overflow although y does not, or sink below fp32's normal numbers, y is
   // worked out token by token. (The products are made all the same: the staged route's state step
   // needs the operands that they leave.)
@@ -108,7 +108,7 @@ HWY_NOINLINE void prepare_chunk(const CpuCall& call, const Pair& pair, std::int6
   if (call.config.route != Route::kRecurrence) {
     Products::multiply_CB(layout, scratch, w, worker);
   }
-  for (std::int64_t head = 0; head < layout.heads; ++head) chunk_cumsum(call, pair, w, head);
+  for (std::int64_t head = 0; head < block.heads; ++head) chunk_cumsum(call, block, w, head);
 }
 
 }  // namespace chunkscan::HWY_NAMESPACE

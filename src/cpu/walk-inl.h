@@ -1,4 +1,4 @@
-// The routes: windows of chunks over (sequence, group) pairs. `Products` is the arithmetic of the
+// The routes: windows of chunks over blocks of heads. `Products` is the arithmetic of the
 // matrix products: Fp32 or NativeBf16. Per-target include guard, see
 // Highway.
 #if defined(CHUNKSCAN_CPU_WALK_INL_H) == defined(HWY_TARGET_TOGGLE)
@@ -20,13 +20,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace chunkscan::HWY_NAMESPACE {
 
-// The threads that work on one pair: `threads` of them, scratch from `first` on.
+// The threads that work on one block: `threads` of them, scratch from `first` on.
 struct Team {
   int threads;
   int first;
 };
 
-// A stretch of a sequence: the chunks [begin, end) of its pair's scratch.
+// A stretch of a sequence: the chunks [begin, end) of its block's scratch.
 struct Window {
   std::int64_t begin;
   std::int64_t end;
@@ -36,11 +36,11 @@ struct Window {
   std::int64_t count() const { return end - begin; }
 };
 
-inline Slice slice_at(const CpuCall& call, const Pair& pair, std::int64_t item) {
+inline Slice slice_at(const CpuCall& call, const Block& block, std::int64_t item) {
   const CpuLayout& layout = call.layout;
   const std::int64_t head = item / layout.slices;
   const std::int64_t begin = item % layout.slices * layout.slice;
-  return {head, pair.group * layout.heads + head, begin, std::min(layout.slice, layout.p - begin)};
+  return {head, block.first_head + head, begin, std::min(layout.slice, layout.p - begin)};
 }
 
 // (p, n) in any dtype to (n, p) in fp32, the slice's columns.
@@ -64,32 +64,32 @@ HWY_NOINLINE void store_state(const CpuLayout& layout, DType dtype, std::byte* t
   }
 }
 
-inline bool enters_with_state(const CpuCall& call, const Pair& pair, const Window& window,
+inline bool enters_with_state(const CpuCall& call, const Block& block, const Window& window,
                               std::int64_t w) {
-  if (pair.scratch.chunk(w).reset) return false;
+  if (block.scratch.chunk(w).reset) return false;
   return w > window.begin || !window.first || call.buffers.initial_states;
 }
 
-HWY_INLINE void store_chunk_state(const CpuCall& call, const Pair& pair, std::int64_t w,
+HWY_INLINE void store_chunk_state(const CpuCall& call, const Block& block, std::int64_t w,
                                   const Slice& slice, const float* state,
                                   const WorkerScratch& worker) {
   const Array& states = call.buffers.chunk_states;
-  const std::int64_t row = pair.scratch.chunk(w).chunk_states_row;
+  const std::int64_t row = block.scratch.chunk(w).chunk_states_row;
   if (row < 0) return;
   store_state(
-      call.layout, *call.problem.chunk_states, states.at(pair.sequence.batch, row, slice.head),
+      call.layout, *call.problem.chunk_states, states.at(block.sequence.batch, row, slice.head),
       states.strides[3] * states.element_bytes, states.strides[4], slice, state, worker.rows());
 }
 
-HWY_INLINE void begin_slice(const CpuCall& call, const Pair& pair, const Window& window,
+HWY_INLINE void begin_slice(const CpuCall& call, const Block& block, const Window& window,
                             const Slice& slice, float* state, const WorkerScratch& worker) {
   if (window.first && call.buffers.initial_states) {
     load_state(call.layout, *call.problem.initial_states, call.buffers.initial_states,
-               pair.sequence.state, slice, state, worker.rows());
+               block.sequence.state, slice, state, worker.rows());
   }
 }
 
-HWY_INLINE void end_slice(const CpuCall& call, const Pair& pair, const Window& window,
+HWY_INLINE void end_slice(const CpuCall& call, const Block& block, const Window& window,
                           const Slice& slice, float* state, const WorkerScratch& worker) {
   const Array& states = call.buffers.final_states;
   if (!window.last || !states) return;
@@ -99,84 +99,84 @@ HWY_INLINE void end_slice(const CpuCall& call, const Pair& pair, const Window& w
       std::fill(row, row + padded(slice.count), 0.0f);
     }
   }
-  store_state(call.layout, *call.problem.final_states, states.at(pair.sequence.state, slice.head),
+  store_state(call.layout, *call.problem.final_states, states.at(block.sequence.state, slice.head),
               states.strides[2] * states.element_bytes, states.strides[3], slice, state,
               worker.rows());
 }
 
 // Nobody reads the state after the sequence's last chunk.
-inline bool state_is_wanted(const CpuCall& call, const Pair& pair, const Window& window,
+inline bool state_is_wanted(const CpuCall& call, const Block& block, const Window& window,
                             std::int64_t w) {
   return !window.last || w + 1 < window.end || call.buffers.final_states ||
-         pair.scratch.chunk(w).chunk_states_row >= 0;
+         block.scratch.chunk(w).chunk_states_row >= 0;
 }
 
-inline Ahead ahead_of(const Pair& pair, const Slice& slice, std::int64_t w) {
-  const Chunk& chunk = pair.scratch.chunk(w);
+inline Ahead ahead_of(const Block& block, const Slice& slice, std::int64_t w) {
+  const Chunk& chunk = block.scratch.chunk(w);
   return {slice, chunk.begin, chunk.begin + chunk.len};
 }
 
 // Route walk (and recurrence): the state goes through the window's chunks, y comes out on the way.
 template <class Products>
-HWY_NOINLINE void walk_slice(const CpuCall& call, const Pair& pair, const Window& window,
+HWY_NOINLINE void walk_slice(const CpuCall& call, const Block& block, const Window& window,
                              const Slice& slice, const Slice& next_slice,
                              const WorkerScratch& worker) {
-  float* state = pair.scratch.state(slice.head_in_group);
-  begin_slice(call, pair, window, slice, state, worker);
+  float* state = block.scratch.state(slice.head_in_block);
+  begin_slice(call, block, window, slice, state, worker);
   for (std::int64_t w = window.begin; w < window.end; ++w) {
-    const bool has_state = enters_with_state(call, pair, window, w);
-    load_X(call, pair, w, slice, worker);
-    if (call.config.route == Route::kRecurrence || pair.scratch.risky(w)) {
-      recurrence_chunk(call, pair, w, slice, state, has_state, worker);
+    const bool has_state = enters_with_state(call, block, window, w);
+    load_X(call, block, w, slice, worker);
+    if (call.config.route == Route::kRecurrence || block.scratch.risky(w)) {
+      recurrence_chunk(call, block, w, slice, state, has_state, worker);
     } else {
-      const Ahead ahead = w + 1 < window.end ? ahead_of(pair, slice, w + 1)
-                                             : ahead_of(pair, next_slice, window.begin);
-      Products::output_chunk(call, pair, w, slice, has_state ? state : nullptr, ahead, worker);
-      if (state_is_wanted(call, pair, window, w)) {
-        Products::state_chunk(call.layout, pair.scratch, w, slice, state, has_state, worker);
+      const Ahead ahead = w + 1 < window.end ? ahead_of(block, slice, w + 1)
+                                             : ahead_of(block, next_slice, window.begin);
+      Products::output_chunk(call, block, w, slice, has_state ? state : nullptr, ahead, worker);
+      if (state_is_wanted(call, block, window, w)) {
+        Products::state_chunk(call.layout, block.scratch, w, slice, state, has_state, worker);
       }
     }
-    store_chunk_state(call, pair, w, slice, state, worker);
+    store_chunk_state(call, block, w, slice, state, worker);
   }
-  end_slice(call, pair, window, slice, state, worker);
+  end_slice(call, block, window, slice, state, worker);
   hwy::FlushStream();  // streamed y must be seen by whoever waits for this thread
 }
 
 // Route staged, second step: the states entering the window's chunks.
 template <class Products>
-HWY_NOINLINE void fwd_pass_state(const CpuCall& call, const Pair& pair, const Window& window,
+HWY_NOINLINE void fwd_pass_state(const CpuCall& call, const Block& block, const Window& window,
                                  const Slice& slice, const WorkerScratch& worker) {
   const CpuLayout& layout = call.layout;
-  float* state = pair.scratch.state(slice.head_in_group);
-  begin_slice(call, pair, window, slice, state, worker);
+  float* state = block.scratch.state(slice.head_in_block);
+  begin_slice(call, block, window, slice, state, worker);
   for (std::int64_t w = window.begin; w < window.end; ++w) {
-    const bool has_state = enters_with_state(call, pair, window, w);
+    const bool has_state = enters_with_state(call, block, window, w);
     if (has_state) {
-      float* entering = pair.scratch.entering(w, slice.head_in_group);
+      float* entering = block.scratch.entering(w, slice.head_in_block);
       for (std::int64_t k = 0; k < layout.n; ++k) {
         const float* row = state + k * layout.p16 + slice.begin;
         std::copy(row, row + padded(slice.count), entering + k * layout.p16 + slice.begin);
       }
     }
-    load_X(call, pair, w, slice, worker);
-    Products::state_chunk(layout, pair.scratch, w, slice, state, has_state, worker);
-    store_chunk_state(call, pair, w, slice, state, worker);
+    load_X(call, block, w, slice, worker);
+    Products::state_chunk(layout, block.scratch, w, slice, state, has_state, worker);
+    store_chunk_state(call, block, w, slice, state, worker);
   }
-  end_slice(call, pair, window, slice, state, worker);
+  end_slice(call, block, window, slice, state, worker);
 }
 
 // Route staged, third step: y of chunk w, from the state that enters it.
 template <class Products>
-HWY_NOINLINE void compute_out(const CpuCall& call, const Pair& pair, const Window& window,
+HWY_NOINLINE void compute_out(const CpuCall& call, const Block& block, const Window& window,
                               std::int64_t w, const Slice& slice, const WorkerScratch& worker) {
-  const bool has_state = enters_with_state(call, pair, window, w);
-  float* state = pair.scratch.entering(w, slice.head_in_group);
-  load_X(call, pair, w, slice, worker);
-  if (pair.scratch.risky(w)) {
-    recurrence_chunk(call, pair, w, slice, state, has_state, worker);
+  const bool has_state = enters_with_state(call, block, window, w);
+  float* state = block.scratch.entering(w, slice.head_in_block);
+  load_X(call, block, w, slice, worker);
+  if (block.scratch.risky(w)) {
+    recurrence_chunk(call, block, w, slice, state, has_state, worker);
   } else {
-    Products::output_chunk(call, pair, w, slice, has_state ? state : nullptr,
-                           ahead_of(pair, slice, w), worker);
+    Products::output_chunk(call, block, w, slice, has_state ? state : nullptr,
+                           ahead_of(block, slice, w), worker);
   }
   hwy::FlushStream();
 }
@@ -184,62 +184,74 @@ HWY_NOINLINE void compute_out(const CpuCall& call, const Pair& pair, const Windo
 // Carries out `window` and prepares `next` (which may be empty) in the same parallel loop, so that
 // threads which run out of heads still have work.
 template <class Products>
-HWY_NOINLINE void run_window(const CpuCall& call, const Pair& pair, const Window& window,
+HWY_NOINLINE void run_window(const CpuCall& call, const Block& block, const Window& window,
                              const Window& next, Team team) {
-  const std::int64_t items = call.layout.heads * call.layout.slices;
+  const std::int64_t items = block.heads * call.layout.slices;
   parallel_for(team.threads, items + next.count(), [&](std::int64_t i, int thread) {
     const WorkerScratch worker = worker_scratch(call, team.first + thread);
-    if (i >= items) return prepare_chunk<Products>(call, pair, next.begin + i - items, worker);
-    const Slice slice = slice_at(call, pair, i);
+    if (i >= items) return prepare_chunk<Products>(call, block, next.begin + i - items, worker);
+    const Slice slice = slice_at(call, block, i);
     if (call.config.route == Route::kStaged) {
-      return fwd_pass_state<Products>(call, pair, window, slice, worker);
+      return fwd_pass_state<Products>(call, block, window, slice, worker);
     }
-    const Slice next_slice = slice_at(call, pair, std::min(i + team.threads, items - 1));
-    walk_slice<Products>(call, pair, window, slice, next_slice, worker);
+    const Slice next_slice = slice_at(call, block, std::min(i + team.threads, items - 1));
+    walk_slice<Products>(call, block, window, slice, next_slice, worker);
   });
   if (call.config.route != Route::kStaged) return;
   parallel_for(team.threads, items * window.count(), [&](std::int64_t i, int thread) {
-    compute_out<Products>(call, pair, window, window.begin + i % window.count(),
-                          slice_at(call, pair, i / window.count()),
+    compute_out<Products>(call, block, window, window.begin + i % window.count(),
+                          slice_at(call, block, i / window.count()),
                           worker_scratch(call, team.first + thread));
   });
 }
 
 // The next few chunks, into the half of the scratch that begins at `begin`.
-inline Window take_window(const CpuCall& call, const Pair& pair, ChunkCursor& cursor,
+inline Window take_window(const CpuCall& call, const Block& block, ChunkCursor& cursor,
                           std::int64_t begin, bool first) {
   Window window{begin, begin, first, false};
   while (window.count() < call.layout.window && !cursor.done()) {
-    pair.scratch.chunk(window.end++) = cursor.next();
+    block.scratch.chunk(window.end++) = cursor.next();
   }
   window.last = cursor.done();
   return window;
 }
 
 template <class Products>
-HWY_NOINLINE void run_pair(const CpuCall& call, const Pair& pair, Team team) {
-  const PairScratch& scratch = pair.scratch;
-  const std::int64_t heads = call.layout.heads;
+HWY_NOINLINE void run_block(const CpuCall& call, const Block& block, Team team) {
+  const BlockScratch& scratch = block.scratch;
+  const std::int64_t heads = block.heads;
   for (std::int64_t head = 0; head < heads; ++head) scratch.log_decay(head) = 0.0;
-  ChunkCursor cursor(call.problem, call.buffers, pair.sequence, call.layout.q);
-  Window next = take_window(call, pair, cursor, 0, true);
-  parallel_for(team.threads, next.count(), [&](std::int64_t w, int thread) {
-    prepare_chunk<Products>(call, pair, w, worker_scratch(call, team.first + thread));
-  });
+  ChunkCursor cursor(call.problem, call.buffers, block.sequence, call.layout.q);
+  const auto prepare = [&](const Window& window) {
+    parallel_for(team.threads, window.count(), [&](std::int64_t i, int thread) {
+      prepare_chunk<Products>(call, block, window.begin + i,
+                              worker_scratch(call, team.first + thread));
+    });
+  };
+  const bool alone = call.layout.blocks_in_parallel;
   Window window;
+  Window next = take_window(call, block, cursor, 0, true);
+  prepare(next);
   do {
     window = next;
-    next = take_window(call, pair, cursor, window.begin == 0 ? call.layout.window : 0, false);
-    run_window<Products>(call, pair, window, next, team);
+    next = {0, 0, false, false};
+    if (!alone && !window.last) {
+      next = take_window(call, block, cursor, window.begin == 0 ? call.layout.window : 0, false);
+    }
+    run_window<Products>(call, block, window, next, team);
     for (std::int64_t head = 0; head < heads; ++head) {
       for (std::int64_t w = window.begin; w < window.end; ++w) {
         scratch.log_decay(head) += scratch.log_sum(w, head);
       }
     }
+    if (alone && !window.last) {
+      next = take_window(call, block, cursor, 0, false);
+      prepare(next);
+    }
   } while (!window.last);
   for (std::int64_t head = 0; head < heads && call.buffers.log_decay; ++head) {
     store_element(DType::kF32,
-                  call.buffers.log_decay.at(pair.sequence.state, pair.group * heads + head),
+                  call.buffers.log_decay.at(block.sequence.state, block.first_head + head),
                   scratch.log_decay(head));
   }
 }
