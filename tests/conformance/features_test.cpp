@@ -1,5 +1,6 @@
 // Features in every pair, and dtypes in every mix.
 #include <array>
+#include <cmath>
 #include <set>
 
 #include "conformance/runners.h"
@@ -132,6 +133,41 @@ TEST_P(Features, EveryMixOfDTypes) {
           }
         }
       }
+    }
+  }
+}
+
+// Ties between two 16-bit numbers go to the even one. Steps of 0 leave y = D x and the state as it
+// was, both exact before they are rounded.
+TEST_P(Features, TiesRoundToEven) {
+  for (auto [dtype, fraction_bits] : {std::pair{DType::kBF16, 7}, std::pair{DType::kF16, 10}}) {
+    CaseSpec spec;
+    spec.dtype = dtype;
+    spec.l = 3;
+    spec.p = spec.n = 20;
+    spec.D = DForm::kHeadDim;
+    spec.softplus = spec.dt_bias = false;
+    spec.final_states = dtype;
+    Case c = make(spec);
+    spec.initial_states = DType::kF32;
+    Case with_state = make(spec);
+    const auto tie = [&, bits = fraction_bits](testkit::Index i) {
+      return std::ldexp(1.0 + 2.0 * static_cast<double>(i[0] * 31 + i.back()), -bits - 1) + 1.0;
+    };
+    for (Case* each : {&c, &with_state}) {
+      testkit::fill(each->inputs.dt, 0.0);
+      testkit::fill(each->inputs.x, 1.0);
+      testkit::fill(each->inputs.D, tie);
+      testkit::fill(each->inputs.initial_states, tie);
+      run(*each);
+      const testkit::OwnedTensor y = testkit::OwnedTensor::copy_of(each->outputs.y);
+      const testkit::OwnedTensor state = testkit::OwnedTensor::copy_of(each->outputs.final_states);
+      Options reference = each->options;
+      reference.backend = "reference";
+      forward(each->inputs, each->outputs, reference);
+      // With a state, y sums up products that need not be exact.
+      EXPECT_TRUE(each == &with_state || testkit::same_bits(y.view(), each->outputs.y));
+      EXPECT_TRUE(testkit::same_bits(state.view(), each->outputs.final_states));
     }
   }
 }
