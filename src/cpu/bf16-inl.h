@@ -38,6 +38,15 @@ HWY_INLINE void store_pairs(V low, V high, std::uint32_t* to) {
   hn::StoreU(hn::Or(low_bits, high_bits), u32, to);
 }
 
+// `rows` rows of `columns` floats to bf16, which makes pairs along the row.
+HWY_NOINLINE void narrow_rows(const float* from, std::int64_t columns, std::int64_t rows,
+                              std::uint32_t* to) {
+  std::uint16_t* at = reinterpret_cast<std::uint16_t*>(to);
+  for (std::int64_t k = 0; k < rows * columns; k += lanes()) {
+    hn::StoreU(to_bf16(hn::LoadU(f32, from + k)), u16, at + k);
+  }
+}
+
 // Rows 2k and 2k + 1 of `rows` rows of `columns` floats become row k of pairs; a missing last row
 // is 0. In place is fine where to_stride <= from_stride.
 HWY_NOINLINE void pair_rows(const float* from, std::int64_t from_stride, std::int64_t rows,
@@ -84,17 +93,14 @@ struct NativeBf16 {
     const std::int64_t len = scratch.chunk(w).len;
     const std::int64_t n_pairs = layout.n16 / 2;
     std::uint32_t* C = scratch.C_pairs(w);
-    for (std::int64_t i = 0; i < len; ++i) {
-      for (std::int64_t k = 0; k < layout.n16; k += lanes()) {
-        hn::StoreU(to_bf16(hn::LoadU(f32, scratch.C(w) + i * layout.n16 + k)), u16,
-                   reinterpret_cast<std::uint16_t*>(C + i * n_pairs) + k);
-      }
-    }
+    // B's pairs along n, and behind them the same transposed.
+    std::uint32_t* B = reinterpret_cast<std::uint32_t*>(worker.Bt());
+    std::uint32_t* Bt = B + layout.q16 * n_pairs;
+    narrow_rows(scratch.C(w), layout.n16, len, C);
+    narrow_rows(scratch.B(w), layout.n16, len, B);
+    transpose(reinterpret_cast<const float*>(B), n_pairs, len, n_pairs,
+              reinterpret_cast<float*>(Bt), layout.q16);
     pair_rows(scratch.B(w), layout.n16, len, layout.n16, scratch.B_pairs(w), layout.n16);
-    float* transposed = worker.Bt();
-    transpose(scratch.B(w), layout.n16, len, layout.n16, transposed, layout.q16);
-    std::uint32_t* Bt = reinterpret_cast<std::uint32_t*>(transposed);
-    pair_rows(transposed, layout.q16, layout.n16, layout.q16, Bt, layout.q16);
     for_each_row_tile(len, [&](std::int64_t i, auto rows) HWY_ATTR {
       for_each_column_tile(i + rows, [&](std::int64_t j, auto vecs) HWY_ATTR {
         PairTile<rows, vecs> tile;
