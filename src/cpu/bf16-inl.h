@@ -88,19 +88,23 @@ struct PairTile : Tile<kRows, kVecs> {
 };
 
 struct NativeBf16 {
+  static HWY_NOINLINE void pack_BC(const CpuLayout& layout, std::int64_t len, std::int64_t w,
+                                   const WorkerScratch& worker) {
+    narrow_rows(worker.C(w), layout.n16, len, worker.C_pairs(w));
+    pair_rows(worker.B(w), layout.n16, len, layout.n16, worker.B_pairs(w), layout.n16);
+  }
+
   static HWY_NOINLINE void multiply_CB(const CpuLayout& layout, const BlockScratch& scratch,
                                        std::int64_t w, const WorkerScratch& worker) {
     const std::int64_t len = scratch.chunk(w).len;
     const std::int64_t n_pairs = layout.n16 / 2;
-    std::uint32_t* C = scratch.C_pairs(w);
+    const std::uint32_t* C = worker.C_pairs(w);
     // B's pairs along n, and behind them the same transposed.
     std::uint32_t* B = reinterpret_cast<std::uint32_t*>(worker.Bt());
     std::uint32_t* Bt = B + layout.q16 * n_pairs;
-    narrow_rows(scratch.C(w), layout.n16, len, C);
-    narrow_rows(scratch.B(w), layout.n16, len, B);
+    narrow_rows(worker.B(w), layout.n16, len, B);
     transpose(reinterpret_cast<const float*>(B), n_pairs, len, n_pairs,
               reinterpret_cast<float*>(Bt), layout.q16);
-    pair_rows(scratch.B(w), layout.n16, len, layout.n16, scratch.B_pairs(w), layout.n16);
     for_each_row_tile(len, [&](std::int64_t i, auto rows) HWY_ATTR {
       for_each_column_tile(i + rows, [&](std::int64_t j, auto vecs) HWY_ATTR {
         PairTile<rows, vecs> tile;
@@ -122,7 +126,7 @@ struct NativeBf16 {
     const std::int64_t columns = padded(slice.count);
     const std::int64_t n_pairs = layout.n16 / 2;
     const std::int64_t q_pairs = layout.q16 / 2;
-    const std::uint32_t* C = scratch.C_pairs(w);
+    const std::uint32_t* C = worker.C_pairs(w);
     std::uint32_t* M = reinterpret_cast<std::uint32_t*>(worker.M());
     std::uint32_t* X = worker.X_pairs();
     std::uint32_t* S = worker.S_pairs();
@@ -172,7 +176,7 @@ struct NativeBf16 {
         } else {
           tile.clear();
         }
-        tile.multiply_pairs(scratch.B_pairs(w) + k, 1, layout.n16, X + c, layout.slice,
+        tile.multiply_pairs(worker.B_pairs(w) + k, 1, layout.n16, X + c, layout.slice,
                             (len + 1) / 2);
         tile.store(at, layout.p16);
       });

@@ -30,16 +30,7 @@ struct BlockScratch {
     return reinterpret_cast<T*>(base + offset);
   }
   Chunk& chunk(std::int64_t w) const { return at<Chunk>(layout.chunks)[w]; }
-  bool& risky(std::int64_t w) const { return at<bool>(layout.risky)[w]; }
-  float* B(std::int64_t w) const { return at<float>(layout.B) + w * layout.q16 * layout.n16; }
-  float* C(std::int64_t w) const { return at<float>(layout.C) + w * layout.q16 * layout.n16; }
   float* CB(std::int64_t w) const { return at<float>(layout.CB) + w * layout.q * layout.q16; }
-  std::uint32_t* C_pairs(std::int64_t w) const {
-    return at<std::uint32_t>(layout.C_pairs) + w * layout.q * (layout.n16 / 2);
-  }
-  std::uint32_t* B_pairs(std::int64_t w) const {
-    return at<std::uint32_t>(layout.B_pairs) + w * (layout.q16 / 2) * layout.n16;
-  }
   float* decay(std::int64_t w, std::int64_t head, DecayRow row) const {
     return at<float>(layout.decay) + ((w * layout.heads + head) * kDecayRows + row) * layout.q16;
   }
@@ -55,12 +46,23 @@ struct BlockScratch {
   }
 };
 
-// Scratch of one thread.
+// Scratch of one thread. The first four hold a window's B and C, as fp32 and (native_bf16) in
+// pairs.
 struct WorkerScratch {
   const CpuLayout& layout;
   std::byte* base;
 
   float* at(std::size_t offset) const { return reinterpret_cast<float*>(base + offset); }
+  float* B(std::int64_t w) const { return at(layout.B) + w * layout.q16 * layout.n16; }
+  float* C(std::int64_t w) const { return at(layout.C) + w * layout.q16 * layout.n16; }
+  std::uint32_t* B_pairs(std::int64_t w) const {
+    return reinterpret_cast<std::uint32_t*>(at(layout.B_pairs)) + w * (layout.q16 / 2) * layout.n16;
+  }
+  std::uint32_t* C_pairs(std::int64_t w) const {
+    return reinterpret_cast<std::uint32_t*>(at(layout.C_pairs)) + w * layout.q * (layout.n16 / 2);
+  }
+  Held& held(std::int64_t w) const { return reinterpret_cast<Held*>(base + layout.held)[w]; }
+  bool& risky(std::int64_t w) const { return reinterpret_cast<bool*>(base + layout.risky)[w]; }
   float* Bt() const { return at(layout.Bt); }
   float* X() const { return at(layout.X); }
   std::uint32_t* X_pairs() const { return reinterpret_cast<std::uint32_t*>(at(layout.X_pairs)); }
@@ -74,6 +76,7 @@ struct WorkerScratch {
 
 // `heads` heads of one group of a sequence, from `first_head` (on the h axis) on.
 struct Block {
+  std::int64_t index;  // in the call
   Sequence sequence;
   std::int64_t group;
   std::int64_t first_head;

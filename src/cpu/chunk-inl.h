@@ -189,9 +189,8 @@ HWY_NOINLINE void recurrence_chunk(const CpuCall& call, const Block& block, std:
         S.clear();
       }
       for (std::int64_t t = 0; t < len; ++t) {
-        S.step(factor[t], dt[t], scratch.B(w) + t * layout.n16 + k,
-               scratch.C(w) + t * layout.n16 + k, worker.X() + t * layout.slice + c,
-               worker.y() + t * layout.slice + c);
+        S.step(factor[t], dt[t], worker.B(w) + t * layout.n16 + k, worker.C(w) + t * layout.n16 + k,
+               worker.X() + t * layout.slice + c, worker.y() + t * layout.slice + c);
       }
       S.store(at, layout.p16);
     });

@@ -20,15 +20,18 @@ HWY_BEFORE_NAMESPACE();
 namespace chunkscan::HWY_NAMESPACE {
 
 struct Fp32 {
+  // The products take B and C as hold_operands loads them.
+  static void pack_BC(const CpuLayout&, std::int64_t, std::int64_t, const WorkerScratch&) {}
+
   // CB[i][j] = sum over n of C[i][n] B[j][n], for the tiles that touch j <= i; the rest is
   // undefined.
   static HWY_NOINLINE void multiply_CB(const CpuLayout& layout, const BlockScratch& scratch,
                                        std::int64_t w, const WorkerScratch& worker) {
     const std::int64_t len = scratch.chunk(w).len;
-    const float* C = scratch.C(w);
+    const float* C = worker.C(w);
     float* Bt = worker.Bt();
     float* CB = scratch.CB(w);
-    transpose(scratch.B(w), layout.n16, len, layout.n, Bt, layout.q16);
+    transpose(worker.B(w), layout.n16, len, layout.n, Bt, layout.q16);
     for_each_row_tile(len, [&](std::int64_t i, auto rows) HWY_ATTR {
       for_each_column_tile(i + rows, [&](std::int64_t j, auto vecs) HWY_ATTR {
         Tile<rows, vecs> tile;
@@ -47,7 +50,7 @@ struct Fp32 {
     const BlockScratch& scratch = block.scratch;
     const Chunk& chunk = scratch.chunk(w);
     const auto decay = [&](DecayRow row) { return scratch.decay(w, slice.head_in_block, row); };
-    const float* C = scratch.C(w);
+    const float* C = worker.C(w);
     float* M = worker.M();
     float* y = worker.y();
     load_D(call, slice, worker.D());
@@ -90,7 +93,7 @@ struct Fp32 {
         } else {
           tile.clear();
         }
-        tile.multiply(scratch.B(w) + k, 1, layout.n16, worker.X() + c, layout.slice, len);
+        tile.multiply(worker.B(w) + k, 1, layout.n16, worker.X() + c, layout.slice, len);
         tile.store(at, layout.p16);
       });
     });

@@ -73,13 +73,20 @@ void run(const Problem& problem, const Config& config, const Buffers& buffers, i
   Sequence* sequences = reinterpret_cast<Sequence*>(workspace + layout.sequences);
   fill_sequences(problem, buffers, sequences);
   zero_rest(call, sequences);
+  for (int thread = 0; thread < threads; ++thread) {
+    const WorkerScratch worker = worker_scratch(call, thread);
+    std::fill_n(&worker.held(0), layout.slots, Held());
+  }
   const std::int64_t blocks_of_sequence = problem.g * layout.blocks_per_group;
   const auto block_at = [&](std::int64_t i, std::int64_t scratch) {
     const std::int64_t group = i % blocks_of_sequence / layout.blocks_per_group;
     const std::int64_t first = i % layout.blocks_per_group * layout.heads;
-    return Block{
-        sequences[i / blocks_of_sequence], group, group * problem.heads_per_group() + first,
-        std::min(layout.heads, problem.heads_per_group() - first), block_scratch(call, scratch)};
+    return Block{i,
+                 sequences[i / blocks_of_sequence],
+                 group,
+                 group * problem.heads_per_group() + first,
+                 std::min(layout.heads, problem.heads_per_group() - first),
+                 block_scratch(call, scratch)};
   };
   const std::int64_t blocks = problem.sequences * blocks_of_sequence;
   if (layout.blocks_in_parallel) {

@@ -76,12 +76,7 @@ CpuLayout::CpuLayout(const Problem& problem, const Config& config, int threads)
 
   Offsets block;
   chunks = block.take<Chunk>(slots);
-  risky = block.take<bool>(slots);
-  B = block.take<float>(slots * q16 * n16);
-  C = block.take<float>(slots * q16 * n16);
   CB = block.take<float>(slots * q * q16);
-  C_pairs = block.take<std::uint32_t>(native_bf16 ? slots * q * n16 / 2 : 0);
-  B_pairs = block.take<std::uint32_t>(native_bf16 ? slots * q16 / 2 * n16 : 0);
   decay = block.take<float>(slots * heads * kDecayRows * q16);
   log_sums = block.take<double>(slots * heads);
   log_decay = block.take<double>(heads);
@@ -90,6 +85,12 @@ CpuLayout::CpuLayout(const Problem& problem, const Config& config, int threads)
   block_bytes = block.end();
 
   Offsets worker;
+  held = worker.take<Held>(slots);
+  risky = worker.take<bool>(slots);
+  B = worker.take<float>(slots * q16 * n16);
+  C = worker.take<float>(slots * q16 * n16);
+  B_pairs = worker.take<std::uint32_t>(native_bf16 ? slots * q16 / 2 * n16 : 0);
+  C_pairs = worker.take<std::uint32_t>(native_bf16 ? slots * q * n16 / 2 : 0);
   Bt = worker.take<float>(n16 * q16);
   X = worker.take<float>(q * slice);
   X_pairs = worker.take<std::uint32_t>(native_bf16 ? q16 / 2 * slice : 0);

@@ -48,18 +48,20 @@ struct CpuLayout {
 
   // Byte offsets within a block's region.
   std::size_t chunks;     // Chunk[slots]
-  std::size_t risky;      // bool[slots]: C B^T could overflow fp32
-  std::size_t B, C;       // float[slots][q16][n16]
   std::size_t CB;         // float[slots][q][q16]
-  std::size_t C_pairs;    // native_bf16: uint32[slots][q][n16 / 2], pairs along n
-  std::size_t B_pairs;    // native_bf16: uint32[slots][q16 / 2][n16], pairs of tokens
   std::size_t decay;      // float[slots][heads][kDecayRows][q16], see DecayRow
   std::size_t log_sums;   // double[slots][heads]: sum of dt' * A over the chunk
   std::size_t log_decay;  // double[heads]: the same since the sequence began
   std::size_t states;     // float[heads][n16][p16]: transposed, so that vectors run along p
   std::size_t entering;   // staged only: float[slots][heads][n16][p16]
 
-  // Byte offsets within a worker's region.
+  // Byte offsets within a worker's region. B and C are every thread's own: to hand them from core
+  // to core costs more than to load them again.
+  std::size_t held;     // Held[slots]
+  std::size_t risky;    // bool[slots]: C B^T could leave fp32's range
+  std::size_t B, C;     // float[slots][q16][n16]
+  std::size_t B_pairs;  // native_bf16: uint32[slots][q16 / 2][n16], pairs of tokens
+  std::size_t C_pairs;  // native_bf16: uint32[slots][q][n16 / 2], pairs along n
   std::size_t Bt;       // float[n16][q16]: B transposed
   std::size_t X;        // float[q][slice]
   std::size_t X_pairs;  // native_bf16: uint32[q16 / 2][slice], pairs of tokens
@@ -70,8 +72,16 @@ struct CpuLayout {
   std::size_t rows;     // float[p16][n16]: a state on its way in or out
 };
 
+// Whose B and C a slot of a thread's scratch holds.
+struct Held {
+  std::int64_t block = -1;
+  std::int64_t begin = -1;  // the chunk's first token
+
+  friend bool operator==(const Held&, const Held&) = default;
+};
+
 // What chunk_cumsum leaves for one head and chunk; each a row of q16 floats. cs is the running sum
-// of log2 decays inside the chunk, kept as a block of floats whose sum is exact to 48 bits.
+// of log2 decays inside the chunk, kept as a pair of floats whose sum is exact to 48 bits.
 enum DecayRow : int {
   kDt,      // dt'_j
   kCsHigh,  // cs_i

@@ -14,18 +14,21 @@
 HWY_BEFORE_NAMESPACE();
 namespace chunkscan::HWY_NAMESPACE {
 
-// Loads `len` rows of n and returns the largest magnitude.
+// Loads `len` rows of n, padded with zeros, and returns the largest magnitude.
 HWY_NOINLINE float load_rows(DType dtype, const Array& array, const Block& block,
                              const Chunk& chunk, std::int64_t n, float* to, std::int64_t to_row) {
   V largest = hn::Zero(f32);
-  for (std::int64_t i = 0; i < chunk.len; ++i) {
-    float* row = to + i * to_row;
-    load_row(dtype, array.at(block.sequence.batch, chunk.begin + i, block.group), array.strides[3],
-             n, row);
-    for (std::int64_t k = 0; k < n; k += lanes()) {
-      largest = hn::Max(largest, hn::Abs(hn::LoadU(f32, row + k)));
+  with_dtype(dtype, [&](auto type) HWY_ATTR {
+    for (std::int64_t i = 0; i < chunk.len; ++i) {
+      float* row = to + i * to_row;
+      for_each_vector<decltype(type)>(array.at(block.sequence.batch, chunk.begin + i, block.group),
+                                      array.strides[3], n, [&](std::int64_t k, V v) HWY_ATTR {
+                                        largest = hn::Max(largest, hn::Abs(v));
+                                        hn::StoreU(v, f32, row + k);
+                                      });
+      zero_padding(n, row);
     }
-  }
+  });
   return hn::GetLane(hn::MaxOfLanes(f32, largest));
 }
 
@@ -89,24 +92,33 @@ HWY_NOINLINE void chunk_cumsum(const CpuCall& call, const Block& block, std::int
   }
 }
 
-// Everything that chunk w of the window shares between its heads.
+// B and C of chunk w into the thread's own scratch, unless they are there.
+template <class Products>
+HWY_NOINLINE void hold_operands(const CpuCall& call, const Block& block, std::int64_t w,
+                                const WorkerScratch& worker) {
+  const CpuLayout& layout = call.layout;
+  const Chunk& chunk = block.scratch.chunk(w);
+  const Held wanted{block.index, chunk.begin};
+  if (worker.held(w) == wanted) return;
+  worker.held(w) = wanted;
+  const float most_B =
+      load_rows(call.problem.B, call.buffers.B, block, chunk, layout.n, worker.B(w), layout.n16);
+  const float most_C =
+      load_rows(call.problem.C, call.buffers.C, block, chunk, layout.n, worker.C(w), layout.n16);
+  // Where C B^T might overflow although y does not, or sink below fp32's normal numbers, y is
+  // worked out token by token.
+  const double most_CB = static_cast<double>(most_B) * most_C * static_cast<double>(layout.n);
+  worker.risky(w) = most_CB > 1e37 || (most_CB > 0.0 && most_CB < 1e-30);
+  Products::pack_BC(layout, chunk.len, w, worker);
+}
+
+// What the heads of a block share of chunk w: C B^T and the decays.
 template <class Products>
 HWY_NOINLINE void prepare_chunk(const CpuCall& call, const Block& block, std::int64_t w,
                                 const WorkerScratch& worker) {
-  const CpuLayout& layout = call.layout;
-  const BlockScratch& scratch = block.scratch;
-  const Chunk& chunk = scratch.chunk(w);
-  const float most_B =
-      load_rows(call.problem.B, call.buffers.B, block, chunk, layout.n, scratch.B(w), layout.n16);
-  const float most_C =
-      load_rows(call.problem.C, call.buffers.C, block, chunk, layout.n, scratch.C(w), layout.n16);
-  // Where C B^T might overflow although y does not, or sink below fp32's normal numbers, y is
-  // worked out token by token. (The products are made all the same: the staged route's state step
-  // needs the operands that they leave.)
-  const double most_CB = static_cast<double>(most_B) * most_C * static_cast<double>(layout.n);
-  scratch.risky(w) = most_CB > 1e37 || (most_CB > 0.0 && most_CB < 1e-30);
-  if (call.config.route != Route::kRecurrence) {
-    Products::multiply_CB(layout, scratch, w, worker);
+  hold_operands<Products>(call, block, w, worker);
+  if (call.config.route != Route::kRecurrence && !worker.risky(w)) {
+    Products::multiply_CB(call.layout, block.scratch, w, worker);
   }
   for (std::int64_t head = 0; head < block.heads; ++head) chunk_cumsum(call, block, w, head);
 }

@@ -113,6 +113,14 @@ HWY_INLINE void store_vector(V v, std::byte* data, std::int64_t stride, std::int
   for (std::int64_t k = 0; k < lanes() && i + k < count; ++k) to[(i + k) * stride] = lane[k];
 }
 
+// What the last whole vector of a row of `count` leaves of its padding.
+HWY_INLINE void zero_padding(std::int64_t count, float* row) {
+  const std::int64_t vectors = (count + lanes() - 1) / lanes() * lanes();
+  for (std::int64_t i = vectors; i < padded(count); i += lanes()) {
+    hn::StoreU(hn::Zero(f32), f32, row + i);
+  }
+}
+
 // to[0 .. padded(count)) = the row, zeros behind it.
 HWY_NOINLINE void load_row(DType dtype, const std::byte* data, std::int64_t stride,
                            std::int64_t count, float* to) {
@@ -120,10 +128,7 @@ HWY_NOINLINE void load_row(DType dtype, const std::byte* data, std::int64_t stri
     for_each_vector<decltype(type)>(
         data, stride, count, [&](std::int64_t i, V v) HWY_ATTR { hn::StoreU(v, f32, to + i); });
   });
-  const std::int64_t vectors = (count + lanes() - 1) / lanes() * lanes();
-  for (std::int64_t i = vectors; i < padded(count); i += lanes()) {
-    hn::StoreU(hn::Zero(f32), f32, to + i);
-  }
+  zero_padding(count, to);
 }
 
 HWY_NOINLINE void store_row(DType dtype, std::byte* data, std::int64_t stride, std::int64_t count,

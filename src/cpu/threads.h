@@ -23,4 +23,16 @@ void parallel_for(int threads, std::int64_t count, Body&& body) {
   for (std::int64_t item = 0; item < count; ++item) body(item, omp_get_thread_num());
 }
 
+// The same, but item i always goes to thread i modulo threads: what it left in that core's cache in
+// an earlier loop is still there.
+template <typename Body>
+void parallel_for_in_turn(int threads, std::int64_t count, Body&& body) {
+  if (threads <= 1 || count <= 1) {
+    for (std::int64_t item = 0; item < count; ++item) body(item, 0);
+    return;
+  }
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+  for (std::int64_t item = 0; item < count; ++item) body(item, omp_get_thread_num());
+}
+
 }  // namespace chunkscan

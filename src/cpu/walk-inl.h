@@ -125,8 +125,9 @@ HWY_NOINLINE void walk_slice(const CpuCall& call, const Block& block, const Wind
   begin_slice(call, block, window, slice, state, worker);
   for (std::int64_t w = window.begin; w < window.end; ++w) {
     const bool has_state = enters_with_state(call, block, window, w);
+    hold_operands<Products>(call, block, w, worker);
     load_X(call, block, w, slice, worker);
-    if (call.config.route == Route::kRecurrence || block.scratch.risky(w)) {
+    if (call.config.route == Route::kRecurrence || worker.risky(w)) {
       recurrence_chunk(call, block, w, slice, state, has_state, worker);
     } else {
       const Ahead ahead = w + 1 < window.end ? ahead_of(block, slice, w + 1)
@@ -158,6 +159,7 @@ HWY_NOINLINE void fwd_pass_state(const CpuCall& call, const Block& block, const 
         std::copy(row, row + padded(slice.count), entering + k * layout.p16 + slice.begin);
       }
     }
+    hold_operands<Products>(call, block, w, worker);
     load_X(call, block, w, slice, worker);
     Products::state_chunk(layout, block.scratch, w, slice, state, has_state, worker);
     store_chunk_state(call, block, w, slice, state, worker);
@@ -171,8 +173,9 @@ HWY_NOINLINE void compute_out(const CpuCall& call, const Block& block, const Win
                               std::int64_t w, const Slice& slice, const WorkerScratch& worker) {
   const bool has_state = enters_with_state(call, block, window, w);
   float* state = block.scratch.entering(w, slice.head_in_block);
+  hold_operands<Products>(call, block, w, worker);
   load_X(call, block, w, slice, worker);
-  if (block.scratch.risky(w)) {
+  if (worker.risky(w)) {
     recurrence_chunk(call, block, w, slice, state, has_state, worker);
   } else {
     Products::output_chunk(call, block, w, slice, has_state ? state : nullptr,
@@ -187,7 +190,7 @@ template <class Products>
 HWY_NOINLINE void run_window(const CpuCall& call, const Block& block, const Window& window,
                              const Window& next, Team team) {
   const std::int64_t items = block.heads * call.layout.slices;
-  parallel_for(team.threads, items + next.count(), [&](std::int64_t i, int thread) {
+  parallel_for_in_turn(team.threads, items + next.count(), [&](std::int64_t i, int thread) {
     const WorkerScratch worker = worker_scratch(call, team.first + thread);
     if (i >= items) return prepare_chunk<Products>(call, block, next.begin + i - items, worker);
     const Slice slice = slice_at(call, block, i);
@@ -198,7 +201,7 @@ HWY_NOINLINE void run_window(const CpuCall& call, const Block& block, const Wind
     walk_slice<Products>(call, block, window, slice, next_slice, worker);
   });
   if (call.config.route != Route::kStaged) return;
-  parallel_for(team.threads, items * window.count(), [&](std::int64_t i, int thread) {
+  parallel_for_in_turn(team.threads, items * window.count(), [&](std::int64_t i, int thread) {
     compute_out<Products>(call, block, window, window.begin + i % window.count(),
                           slice_at(call, block, i / window.count()),
                           worker_scratch(call, team.first + thread));
@@ -223,7 +226,7 @@ HWY_NOINLINE void run_block(const CpuCall& call, const Block& block, Team team) 
   for (std::int64_t head = 0; head < heads; ++head) scratch.log_decay(head) = 0.0;
   ChunkCursor cursor(call.problem, call.buffers, block.sequence, call.layout.q);
   const auto prepare = [&](const Window& window) {
-    parallel_for(team.threads, window.count(), [&](std::int64_t i, int thread) {
+    parallel_for_in_turn(team.threads, window.count(), [&](std::int64_t i, int thread) {
       prepare_chunk<Products>(call, block, window.begin + i,
                               worker_scratch(call, team.first + thread));
     });
