@@ -2,32 +2,18 @@
 #pragma once
 
 #include <functional>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "chunkscan/chunkscan.h"
 #include "cli/call_flags.h"
 #include "cli/shape_flags.h"
+#include "cli/timed_calls.h"
 #include "testkit/compare.h"
 
 namespace chunkscan::cli {
 
-struct BenchLimits {
-  int repeat = 0;        // timed calls; 0 = as many as fit `seconds`, at least kFewestCalls
-  double seconds = 1.0;  // of timed calls of ours
-};
-
-struct BenchRow {
+struct BenchRow : TimedCalls {
   NamedCase which;
-  std::string backend, config, plan;
-  int threads = 0;
-  std::size_t workspace_bytes = 0;
-
-  double first_call_ms = 0.0;  // plan, prepare and run, before any warm-up
-  int calls = 0;
-  double median_us = 0.0, fastest_us = 0.0;
-  std::optional<double> naive_us;  // median of the sequential recurrence; none where it cannot run
 
   // Against the double reference, at `checked`: the same case, or fewer tokens of it.
   testkit::CaseSpec checked;

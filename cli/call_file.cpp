@@ -75,16 +75,13 @@ void set_dt_limit(std::string_view what, const std::string& text, Options& optio
   options.dt_max = real_number(what, ends[1]);
 }
 
-void set_chunk_size(std::string_view what, const std::string& text, Options& options) {
-  options.chunk_size = whole_number(what, text);
-}
-
 struct OptionField {
   const char* key;
   void (*set)(std::string_view what, const std::string& text, Options& options);
 };
-constexpr OptionField kOptions[] = {
-    {"dt_softplus", set_dt_softplus}, {"dt_limit", set_dt_limit}, {"chunk_size", set_chunk_size}};
+// chunk_size is not among them: there it says how a model was run on some other machine, and it
+// changes nothing but speed.
+constexpr OptionField kOptions[] = {{"dt_softplus", set_dt_softplus}, {"dt_limit", set_dt_limit}};
 
 }  // namespace
 
@@ -95,7 +92,7 @@ const char* const kFileHelp =
     "  initial_states (b or s,h,p,n)  seq_idx (b,l)  cu_seqlens (s+1)\n"
     "  y, final_states (or final_state), chunk_states, log_decay: expected results,\n"
     "  which `check` compares with and `run` ignores. Any other name is refused.\n"
-    "Metadata: dt_softplus (true | false), dt_limit (MIN,MAX), chunk_size; flags win.";
+    "Metadata: dt_softplus (true | false), dt_limit (MIN,MAX); flags win.";
 
 void FileFlags::add(CLI::App& app) {
   app.add_option("--dt-softplus", dt_softplus, "true | false: apply softplus to dt + dt_bias")

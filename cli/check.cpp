@@ -12,6 +12,7 @@
 #include "cli/shape_flags.h"
 #include "cli/subcommands.h"
 #include "cli/text.h"
+#include "cli/timed_calls.h"
 #include "testkit/oracle.h"
 
 namespace chunkscan::cli {
@@ -24,6 +25,7 @@ struct Flags {
   CallFlags how;
   StateFlags states;
   std::string expected;
+  bool time = false;
   bool json = false;
 };
 
@@ -36,6 +38,8 @@ struct Result {
   std::string backend, config, plan;
   std::vector<Row> rows;
   bool ok = true;
+  std::int64_t tokens = 0;
+  std::optional<TimedCalls> timed;
 };
 
 // What to run, and what is known about its results besides the reference's.
@@ -111,7 +115,11 @@ Result check(const Flags& flags) {
   subject.options.state_every = flags.states.state_every;
   const Plan plan = make_plan(subject.inputs, shapes, subject.options);
   const OutputMemory memory(shapes);
-  Result result{plan.backend(), plan.config(), plan.to_string(), {}, true};
+  Result result;
+  result.backend = plan.backend();
+  result.config = plan.config();
+  result.plan = plan.to_string();
+  result.tokens = subject.inputs.x.shape[0] * subject.inputs.x.shape[1];
   {
     const Stopwatch stopwatch(fmt::format("running on {}", plan.backend()));
     forward(subject.inputs, memory.outputs(), subject.options);
@@ -131,7 +139,15 @@ Result check(const Flags& flags) {
                       result);
   }
   for (const Row& row : result.rows) result.ok = result.ok && row.comparison.ok;
+  if (flags.time) {
+    const Stopwatch stopwatch("timing");
+    result.timed = time_calls(subject.inputs, memory.outputs(), subject.options, {}, [](double) {});
+  }
   return result;
+}
+
+double tokens_per_s(const Result& result) {
+  return static_cast<double>(result.tokens) / (result.timed->median_us * 1e-6);
 }
 
 std::span<const std::int64_t> worst_index(const testkit::Comparison& comparison) {
@@ -152,11 +168,17 @@ void print_result_json(const Result& result) {
                          {"want", comparison.worst_want}}},
                        {"ok", comparison.ok}});
   }
-  print_json({{"backend", result.backend},
-              {"config", result.config},
-              {"plan", result.plan},
-              {"outputs", outputs},
-              {"ok", result.ok}});
+  Json json = {{"backend", result.backend},
+               {"config", result.config},
+               {"plan", result.plan},
+               {"outputs", outputs},
+               {"ok", result.ok}};
+  if (const auto& timed = result.timed) {
+    json["median_us"] = timed->median_us;
+    json["naive_us"] = timed->naive_us ? Json(*timed->naive_us) : Json();
+    json["tokens_per_s"] = tokens_per_s(result);
+  }
+  print_json(json);
 }
 
 void print_result(const Result& result) {
@@ -174,6 +196,14 @@ void print_result(const Result& result) {
   }
   fmt::print("{}\n{} of {} within bounds: {}\n", table.to_string(), passed, result.rows.size(),
              result.ok ? "ok" : "FAILED");
+  if (!result.timed) return;
+  const TimedCalls& timed = *result.timed;
+  fmt::print("\ntime  {}, {} tokens/s (median of {} calls, {} threads)\n", as_time(timed.median_us),
+             as_count(tokens_per_s(result)), timed.calls, timed.threads);
+  if (timed.naive_us) {
+    fmt::print("      {} token by token, the sequential recurrence on the same threads: {:.2f}x\n",
+               as_time(*timed.naive_us), *timed.naive_us / timed.median_us);
+  }
 }
 
 }  // namespace
@@ -181,6 +211,8 @@ void print_result(const Result& result) {
 Action add_check(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   app.add_flag("--json", flags->json, kJsonHelp);
+  app.add_flag("--time", flags->time,
+               "Also time the call, and the sequential recurrence beside it");
   flags->states.add(app);
   app.option_defaults()->group("Call in a file");
   CLI::Option* input =

@@ -44,6 +44,16 @@ TEST_F(Program, CheckOfTheBundledLayer) {
   EXPECT_GT(json["outputs"][0]["rounding_floor"], 1e-3);
 }
 
+TEST_F(Program, CheckTimesTheCallWhenAsked) {
+  const nlohmann::json timed = chunkscan("check --shape 1,64,2,8,8,1 --time --json").json();
+  EXPECT_GT(timed["median_us"], 0.0);
+  EXPECT_GT(timed["naive_us"], 0.0);
+  EXPECT_NEAR(timed["tokens_per_s"], 64e6 / double(timed["median_us"]), 1.0);
+  EXPECT_FALSE(chunkscan("check --shape 1,64,2,8,8,1 --json").json().contains("median_us"));
+  EXPECT_THAT(chunkscan("check --shape 1,64,2,8,8,1 --time").out,
+              testing::AllOf(HasSubstr("tokens/s"), HasSubstr("token by token")));
+}
+
 TEST_F(Program, CheckFailsOnAWrongExpectedValue) {
   io::Safetensors layer = io::read_safetensors(kLayer);
   const TensorView y = layer.tensors.at("y").view();

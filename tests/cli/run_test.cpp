@@ -193,9 +193,6 @@ TEST_F(RunTest, RefusesBadMetadataAndFlags) {
   file = layer_with_metadata("dt_limit", "0.1");
   expect_refusal(run(file), refused_with(file + ": metadata \"dt_limit\": expected two numbers "
                                                 "MIN,MAX such as 0.0,inf, got \"0.1\""));
-  file = layer_with_metadata("chunk_size", "1e3");
-  expect_refusal(run(file), refused_with(file + ": metadata \"chunk_size\": expected a whole "
-                                                "number, got \"1e3\""));
   expect_refusal(run(kLayer, "--dt-limit 0,nan"),
                  refused_with("--dt-limit: expected a number, got \"nan\""));
   expect_refusal(run(kLayer, "--return y"),
