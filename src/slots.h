@@ -11,7 +11,9 @@ namespace chunkscan {
 
 // A set of dtypes, one bit each.
 using DTypes = unsigned;
-constexpr DTypes bit(DType dtype) { return 1u << static_cast<unsigned>(dtype); }
+constexpr DTypes bit(DType dtype) {  // none for a value that is no dtype
+  return dtype <= DType::kI64 ? 1u << static_cast<unsigned>(dtype) : 0u;
+}
 
 struct Slot {
   const char* name;

@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::int64_t kMaxHeadDim = 512;
 constexpr std::int64_t kMaxStateSize = 512;
+constexpr int kMaxThreads = 1024;  // GNU OpenMP ends the process where it cannot start a thread
 // Far above any memory, and low enough that no sum of a few of them wraps.
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 60;
 
@@ -149,6 +150,10 @@ void read_options(const Outputs& out, const Options& options, Problem& k) {
   }
   require_at_least_0("chunk_size", options.chunk_size);
   require_at_least_0("threads", options.threads);
+  if (options.threads > kMaxThreads) {
+    refuse_input("threads", "at most " + std::to_string(kMaxThreads),
+                 std::to_string(options.threads));
+  }
   for (const auto& [name, view] :
        {std::pair{"chunk_states", &out.chunk_states}, std::pair{"log_decay", &out.log_decay}}) {
     if (k.packing == Packing::kSeqIdx && view->present()) {

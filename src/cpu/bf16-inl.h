@@ -48,7 +48,7 @@ HWY_NOINLINE void narrow_rows(const float* from, std::int64_t columns, std::int6
 }
 
 // Rows 2k and 2k + 1 of `rows` rows of `columns` floats become row k of pairs; a missing last row
-// is 0. In place is fine where to_stride <= from_stride.
+// is 0.
 HWY_NOINLINE void pair_rows(const float* from, std::int64_t from_stride, std::int64_t rows,
                             std::int64_t columns, std::uint32_t* to, std::int64_t to_stride) {
   for (std::int64_t r = 0; r < rows; r += 2) {
@@ -134,7 +134,7 @@ struct NativeBf16 {
     load_D(call, slice, worker.D());
     pair_rows(worker.X(), layout.slice, chunk.len, columns, X, layout.slice);
     if (state != nullptr) {
-      pair_rows(state + slice.begin, layout.p16, layout.n, columns, S, layout.slice);
+      pair_rows(state, layout.slice, layout.n, columns, S, layout.slice);
     }
     for_each_row_tile(chunk.len, [&](std::int64_t i, auto rows) HWY_ATTR {
       prefetch_around(call, block, chunk.begin + i, rows, slice, ahead, i);
@@ -169,16 +169,16 @@ struct NativeBf16 {
     pair_rows(worker.X(), layout.slice, len, padded(slice.count), X, layout.slice);
     for_each_row_tile(layout.n, [&](std::int64_t k, auto rows) HWY_ATTR {
       for_each_column_tile(slice.count, [&](std::int64_t c, auto vecs) HWY_ATTR {
-        float* at = state + k * layout.p16 + slice.begin + c;
+        float* at = state + k * layout.slice + c;
         PairTile<rows, vecs> tile;
         if (has_state) {
-          tile.load_scaled(at, layout.p16, decay);
+          tile.load_scaled(at, layout.slice, decay);
         } else {
           tile.clear();
         }
         tile.multiply_pairs(worker.B_pairs(w) + k, 1, layout.n16, X + c, layout.slice,
                             (len + 1) / 2);
-        tile.store(at, layout.p16);
+        tile.store(at, layout.slice);
       });
     });
   }

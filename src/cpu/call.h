@@ -16,7 +16,6 @@ struct CpuCall {
   const Config& config;
   const CpuLayout layout;
   std::byte* workspace;
-  int threads;
   bool stream_y;  // y is written past the caches
 };
 
@@ -39,10 +38,10 @@ struct BlockScratch {
   }
   double& log_decay(std::int64_t head) const { return at<double>(layout.log_decay)[head]; }
   float* state(std::int64_t head) const {
-    return at<float>(layout.states) + head * layout.n16 * layout.p16;
+    return at<float>(layout.states) + head * layout.n16 * layout.slice;
   }
   float* entering(std::int64_t w, std::int64_t head) const {
-    return at<float>(layout.entering) + (w * layout.heads + head) * layout.n16 * layout.p16;
+    return at<float>(layout.entering) + (w * layout.heads + head) * layout.n16 * layout.slice;
   }
 };
 
@@ -61,7 +60,6 @@ struct WorkerScratch {
   std::uint32_t* C_pairs(std::int64_t w) const {
     return reinterpret_cast<std::uint32_t*>(at(layout.C_pairs)) + w * layout.q * (layout.n16 / 2);
   }
-  Held& held(std::int64_t w) const { return reinterpret_cast<Held*>(base + layout.held)[w]; }
   bool& risky(std::int64_t w) const { return reinterpret_cast<bool*>(base + layout.risky)[w]; }
   float* Bt() const { return at(layout.Bt); }
   float* X() const { return at(layout.X); }
@@ -74,17 +72,19 @@ struct WorkerScratch {
   float* rows() const { return at(layout.rows); }
 };
 
-// `heads` heads of one group of a sequence, from `first_head` (on the h axis) on.
+// Columns [begin, begin + count) of p of `heads` heads of one group of a sequence, from
+// `first_head` (on the h axis) on.
 struct Block {
-  std::int64_t index;  // in the call
   Sequence sequence;
   std::int64_t group;
   std::int64_t first_head;
   std::int64_t heads;
+  std::int64_t begin;  // of its columns of p
+  std::int64_t count;
   BlockScratch scratch;
 };
 
-// The part of a head that one walk covers: columns [begin, begin + count) of p.
+// The part of a head that one walk covers.
 struct Slice {
   std::int64_t head_in_block;
   std::int64_t head;  // h axis

@@ -181,10 +181,10 @@ HWY_NOINLINE void recurrence_chunk(const CpuCall& call, const Block& block, std:
   std::fill(worker.y(), worker.y() + len * layout.slice, 0.0f);
   cover_rows<kTileRows * 2 / 3, 4, 2, 1>(0, layout.n, [&](std::int64_t k, auto rows) HWY_ATTR {
     for_each_column_tile(slice.count, [&](std::int64_t c, auto vecs) HWY_ATTR {
-      float* at = state + k * layout.p16 + slice.begin + c;
+      float* at = state + k * layout.slice + c;
       Tile<rows, vecs> S;
       if (has_state) {
-        S.load_scaled(at, layout.p16, 1.0f);
+        S.load_scaled(at, layout.slice, 1.0f);
       } else {
         S.clear();
       }
@@ -192,7 +192,7 @@ HWY_NOINLINE void recurrence_chunk(const CpuCall& call, const Block& block, std:
         S.step(factor[t], dt[t], worker.B(w) + t * layout.n16 + k, worker.C(w) + t * layout.n16 + k,
                worker.X() + t * layout.slice + c, worker.y() + t * layout.slice + c);
       }
-      S.store(at, layout.p16);
+      S.store(at, layout.slice);
     });
   });
   load_D(call, slice, worker.D());

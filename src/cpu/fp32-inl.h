@@ -20,7 +20,7 @@ HWY_BEFORE_NAMESPACE();
 namespace chunkscan::HWY_NAMESPACE {
 
 struct Fp32 {
-  // The products take B and C as hold_operands loads them.
+  // The products take B and C as prepare_chunk loads them.
   static void pack_BC(const CpuLayout&, std::int64_t, std::int64_t, const WorkerScratch&) {}
 
   // CB[i][j] = sum over n of C[i][n] B[j][n], for the tiles that touch j <= i; the rest is
@@ -63,8 +63,7 @@ struct Fp32 {
         Tile<rows, vecs> tile;
         tile.clear();
         if (state != nullptr) {
-          tile.multiply(C + i * layout.n16, layout.n16, 1, state + slice.begin + k, layout.p16,
-                        layout.n);
+          tile.multiply(C + i * layout.n16, layout.n16, 1, state + k, layout.slice, layout.n);
           tile.scale_rows(decay(kDecayIn) + i);
         }
         const float* X = worker.X() + k;
@@ -86,15 +85,15 @@ struct Fp32 {
     scale_X(layout, scratch, w, slice, worker);
     for_each_row_tile(layout.n, [&](std::int64_t k, auto rows) HWY_ATTR {
       for_each_column_tile(slice.count, [&](std::int64_t c, auto vecs) HWY_ATTR {
-        float* at = state + k * layout.p16 + slice.begin + c;
+        float* at = state + k * layout.slice + c;
         Tile<rows, vecs> tile;
         if (has_state) {
-          tile.load_scaled(at, layout.p16, decay);
+          tile.load_scaled(at, layout.slice, decay);
         } else {
           tile.clear();
         }
         tile.multiply(worker.B(w) + k, 1, layout.n16, worker.X() + c, layout.slice, len);
-        tile.store(at, layout.p16);
+        tile.store(at, layout.slice);
       });
     });
   }

@@ -14,19 +14,21 @@
 // after the two above
 #include "cpu/bf16-inl.h"
 #include "cpu/fp32-inl.h"
+#include "cpu/threads.h"
 #include "cpu/walk-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace chunkscan::HWY_NAMESPACE {
 
 // y of tokens behind the last packed sequence, and chunk_states rows behind the last state.
-void zero_rest(const CpuCall& call, const Sequence* sequences) {
+void zero_rest(const CpuCall& call, const Sequence* sequences, int threads) {
   const Problem& problem = call.problem;
   const Buffers& buffers = call.buffers;
   if (problem.packing != Packing::kCuSeqlens) return;
-  const Sequence& last = sequences[problem.sequences - 1];
-  const std::int64_t begin = problem.sequences > 0 ? last.end : 0;
-  parallel_for(call.threads, problem.l - begin, [&](std::int64_t i, int) {
+  // Without any sequence everything is behind the last one.
+  const Sequence last = problem.sequences > 0 ? sequences[problem.sequences - 1] : Sequence();
+  const std::int64_t begin = last.end;
+  parallel_for(threads, problem.l - begin, [&](std::int64_t i, int) {
     float zeros[kRowPad] = {};
     for (std::int64_t head = 0; head < problem.h; ++head) {
       for (std::int64_t k = 0; k < problem.p; k += kRowPad) {
@@ -36,10 +38,7 @@ void zero_rest(const CpuCall& call, const Sequence* sequences) {
     }
   });
   if (!buffers.chunk_states) return;
-  std::int64_t row = 0;
-  if (problem.sequences > 0) {
-    row = last.chunk_states_row + (last.end - last.begin) / problem.state_every;
-  }
+  std::int64_t row = last.chunk_states_row + (last.end - last.begin) / problem.state_every;
   for (; row < problem.l / problem.state_every; ++row) {
     float zeros[kRowPad] = {};
     for (std::int64_t head = 0; head < problem.h; ++head) {
@@ -63,41 +62,28 @@ void run(const Problem& problem, const Config& config, const Buffers& buffers, i
   const CpuLayout layout(problem, config, threads);
   const std::int64_t y_bytes =
       problem.b * problem.l * problem.h * problem.p * buffers.y.element_bytes;
-  const CpuCall call{problem,
-                     buffers,
-                     config,
-                     layout,
-                     workspace,
-                     in_forked_child() ? 1 : threads,
-                     y_bytes > kStreamBytes};
+  const CpuCall call{problem, buffers, config, layout, workspace, y_bytes > kStreamBytes};
+  const int running = in_forked_child() ? 1 : threads;
   Sequence* sequences = reinterpret_cast<Sequence*>(workspace + layout.sequences);
   fill_sequences(problem, buffers, sequences);
-  zero_rest(call, sequences);
-  for (int thread = 0; thread < threads; ++thread) {
-    const WorkerScratch worker = worker_scratch(call, thread);
-    std::fill_n(&worker.held(0), layout.slots, Held());
-  }
-  const std::int64_t blocks_of_sequence = problem.g * layout.blocks_per_group;
-  const auto block_at = [&](std::int64_t i, std::int64_t scratch) {
-    const std::int64_t group = i % blocks_of_sequence / layout.blocks_per_group;
-    const std::int64_t first = i % layout.blocks_per_group * layout.heads;
-    return Block{i,
-                 sequences[i / blocks_of_sequence],
+  zero_rest(call, sequences, running);
+  const std::int64_t blocks_of_group = layout.blocks_per_group * layout.slices;
+  const std::int64_t blocks_of_sequence = problem.g * blocks_of_group;
+  const auto block_at = [&](std::int64_t i, int thread) {
+    const std::int64_t group = i % blocks_of_sequence / blocks_of_group;
+    const std::int64_t first = i % blocks_of_group / layout.slices * layout.heads;
+    const std::int64_t begin = i % layout.slices * layout.slice;
+    return Block{sequences[i / blocks_of_sequence],
                  group,
                  group * problem.heads_per_group() + first,
                  std::min(layout.heads, problem.heads_per_group() - first),
-                 block_scratch(call, scratch)};
+                 begin,
+                 std::min(layout.slice, problem.p - begin),
+                 block_scratch(call, thread)};
   };
-  const std::int64_t blocks = problem.sequences * blocks_of_sequence;
-  if (layout.blocks_in_parallel) {
-    parallel_for(call.threads, blocks, [&](std::int64_t i, int thread) {
-      run_block<Products>(call, block_at(i, thread), Team{1, thread});
-    });
-  } else {
-    for (std::int64_t i = 0; i < blocks; ++i) {
-      run_block<Products>(call, block_at(i, 0), Team{call.threads, 0});
-    }
-  }
+  parallel_for(running, problem.sequences * blocks_of_sequence, [&](std::int64_t i, int thread) {
+    run_block<Products>(call, block_at(i, thread), worker_scratch(call, thread));
+  });
 }
 
 constexpr Isa kIsa = HWY_TARGET == HWY_AVX3   ? Isa::kAvx512

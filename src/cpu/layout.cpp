@@ -1,6 +1,8 @@
 #include "cpu/layout.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 namespace chunkscan {
 
@@ -25,72 +27,70 @@ class Offsets {
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// Fewer heads than this a block, and preparing chunks once for each block costs too much.
-constexpr std::int64_t kFewestHeads = 6;
+struct Cut {
+  std::int64_t heads;   // of a block
+  std::int64_t slices;  // of a head; 1 where a block has several
+};
 
-// Into how many blocks to cut a group so that threads which take whole blocks stay busy to the end:
-// a multiple of the threads where all blocks cost the same, else several for each. 0 = there is no
-// such number.
-std::int64_t blocks_for(const Problem& problem, int threads) {
-  const std::int64_t groups = problem.sequences * problem.g;
+// What preparing a chunk costs, beside the chunk's own work for one head (Zen 5, p 64, n 128, q 36
+// to 64: 0.2 to 0.3).
+constexpr double kPrepare = 0.25;
+
+// The cut that is done first. Whole heads before slices, since these prepare more often.
+Cut best_cut(const Problem& problem, int threads) {
+  const std::int64_t group_heads = problem.heads_per_group();
+  const double groups = static_cast<double>(problem.sequences * problem.g);
   const bool all_alike = problem.packing == Packing::kNone;
-  const std::int64_t most = std::max<std::int64_t>(problem.heads_per_group() / kFewestHeads, 1);
-  for (std::int64_t count = 1; count <= most; ++count) {
-    const std::int64_t blocks = groups * count;
-    if (blocks >= 4 * threads || (all_alike && blocks % threads == 0)) return count;
-  }
-  return 0;
-}
-
-// Enough (head, slice) items that the threads sharing a block stay busy to the end.
-std::int64_t slices_for(std::int64_t heads, std::int64_t p16, int threads) {
-  const std::int64_t most = p16 / kRowPad;
-  std::int64_t slices = 1;
-  while (slices < most && heads * slices < 4 * threads && heads * slices % threads != 0) ++slices;
-  return slices;
+  Cut best{group_heads, 1};
+  double least = std::numeric_limits<double>::infinity();
+  const auto consider = [&](Cut cut) {
+    const double blocks =
+        groups * static_cast<double>(divide_up(group_heads, cut.heads) * cut.slices);
+    const double rounds = blocks / threads;
+    const double work = static_cast<double>(cut.heads) / static_cast<double>(cut.slices);
+    // Blocks of different lengths balance, but for the last one of each thread.
+    const double time = (all_alike ? std::ceil(rounds) : rounds + 1.0) * (kPrepare + work);
+    if (time < least) {
+      least = time;
+      best = cut;
+    }
+  };
+  for (std::int64_t heads = group_heads; heads >= 1; --heads) consider({heads, 1});
+  const std::int64_t most_slices = padded(problem.p) / kRowPad;
+  for (std::int64_t slices = 2; slices <= most_slices; ++slices) consider({1, slices});
+  return best;
 }
 
 }  // namespace
 
 CpuLayout::CpuLayout(const Problem& problem, const Config& config, int threads)
-    : q(std::max(config.q, 1)),
-      n(problem.n),
-      p(problem.p),
-      q16(padded(q)),
-      n16(padded(n)),
-      p16(padded(p)) {
-  const std::int64_t cut = blocks_for(problem, threads);
-  blocks_in_parallel = cut > 0;
-  heads = divide_up(problem.heads_per_group(), std::max<std::int64_t>(cut, 1));
+    : q(std::max(config.q, 1)), n(problem.n), p(problem.p), q16(padded(q)), n16(padded(n)) {
+  const Cut cut = best_cut(problem, threads);
+  heads = cut.heads;
   blocks_per_group = divide_up(problem.heads_per_group(), heads);
-  slices = blocks_in_parallel ? 1 : slices_for(heads, p16, threads);
-  slice = padded(divide_up(p16, slices));
-  slices = divide_up(p16, slice);
-  // A window's B, C and C B^T should stay in a core's L2 while the heads pass over them; with few
-  // heads each pass is short, and there are barriers, so windows are longer.
-  window = blocks_in_parallel ? 4 : std::clamp<std::int64_t>(32 / heads, 4, 16);
+  slice = padded(divide_up(padded(p), cut.slices));
+  slices = divide_up(padded(p), slice);
+  // A window's B, C and C B^T should stay in a core's L2 while the heads pass over them.
+  window = 4;
   native_bf16 = config.isa == Isa::kAvx512Bf16;
   keeps_entering = config.route == Route::kStaged;
 
-  slots = blocks_in_parallel ? window : 2 * window;
-
   Offsets block;
-  chunks = block.take<Chunk>(slots);
-  CB = block.take<float>(slots * q * q16);
-  decay = block.take<float>(slots * heads * kDecayRows * q16);
-  log_sums = block.take<double>(slots * heads);
+  chunks = block.take<Chunk>(window);
+  CB = block.take<float>(window * q * q16);
+  decay = block.take<float>(window * heads * kDecayRows * q16);
+  log_sums = block.take<double>(window * heads);
   log_decay = block.take<double>(heads);
-  states = block.take<float>(heads * n16 * p16);
-  entering = block.take<float>(keeps_entering ? slots * heads * n16 * p16 : 0);
+  states = block.take<float>(heads * n16 * slice);
+  entering = block.take<float>(keeps_entering ? window * heads * n16 * slice : 0);
   block_bytes = block.end();
 
   Offsets worker;
-  held = worker.take<Held>(slots);
-  risky = worker.take<bool>(slots);
-  B = worker.take<float>(slots * q16 * n16);
-  C = worker.take<float>(slots * q16 * n16);
-  B_pairs = worker.take<std::uint32_t>(native_bf16 ? slots * q16 / 2 * n16 : 0);
-  C_pairs = worker.take<std::uint32_t>(native_bf16 ? slots * q * n16 / 2 : 0);
+  risky = worker.take<bool>(window);
+  B = worker.take<float>(window * q16 * n16);
+  C = worker.take<float>(window * q16 * n16);
+  B_pairs = worker.take<std::uint32_t>(native_bf16 ? window * q16 / 2 * n16 : 0);
+  C_pairs = worker.take<std::uint32_t>(native_bf16 ? window * q * n16 / 2 : 0);
   Bt = worker.take<float>(n16 * q16);
   X = worker.take<float>(q * slice);
   X_pairs = worker.take<std::uint32_t>(native_bf16 ? q16 / 2 * slice : 0);
@@ -99,17 +99,15 @@ CpuLayout::CpuLayout(const Problem& problem, const Config& config, int threads)
   y = worker.take<float>(q * slice);
   z = worker.take<float>(slice);
   D = worker.take<float>(slice);
-  rows = worker.take<float>(p16 * n16);
+  rows = worker.take<float>(slice * n16);
   worker_bytes = worker.end();
 
   Offsets all;
   sequences = all.take<Sequence>(problem.sequences);
   const std::int64_t in_flight =
-      blocks_in_parallel
-          ? std::min<std::int64_t>(threads, problem.sequences * problem.g * blocks_per_group)
-          : 1;
+      std::min<std::int64_t>(threads, problem.sequences * problem.g * blocks_per_group * slices);
   blocks = all.take<std::byte>(static_cast<std::int64_t>(block_bytes) * in_flight);
-  workers = all.take<std::byte>(static_cast<std::int64_t>(worker_bytes) * threads);
+  workers = all.take<std::byte>(static_cast<std::int64_t>(worker_bytes) * in_flight);
   total = all.end();
 }
 

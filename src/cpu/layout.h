@@ -16,52 +16,50 @@ inline constexpr std::int64_t kRowPad = 16;
 
 inline std::int64_t padded(std::int64_t count) { return (count + kRowPad - 1) / kRowPad * kRowPad; }
 
-// The unit of work is a block: some heads of one group of one sequence, which share B, C and C B^T.
-// It advances in windows of a few chunks: a window's chunks are prepared (chunk_cumsum, C B^T),
-// then every (head, slice of p) walks through them. Nothing here grows with l.
+// The unit of work is a block: some heads of one group of one sequence, or a slice of the columns
+// (p) of one head. A thread takes whole blocks, and threads never wait for each other: what a
+// block's heads share (B, C, C B^T) is prepared once a block, which costs a quarter of a head's own
+// work. Rejected: all threads on one block, sharing what is prepared. A barrier every few chunks
+// costs a time slice each as soon as anything else runs on the machine, and lines that another core
+// has read are slow to store to (one head, two cores: 0.3 or 0.6 ms, by where the cores lie).
 //
-// Where there are heads enough, a thread takes whole blocks, and threads never wait for each other:
-// preparing a chunk once a thread costs 1 to 5 %, while a barrier a window costs a time slice each
-// as soon as anything else runs on the machine. Else all threads work on one block at a time.
+// A block advances in windows of a few chunks: a window's chunks are prepared (chunk_cumsum, C
+// B^T), then every head walks through them. Nothing here grows with l.
 struct CpuLayout {
   CpuLayout(const Problem& problem, const Config& config, int threads);
 
   std::int64_t heads;  // of a block, at most
   std::int64_t blocks_per_group;
   std::int64_t q, n, p;  // chunk length, state size, head dimension
-  std::int64_t q16, n16, p16;
-  std::int64_t window;      // chunks prepared at a time
-  std::int64_t slots;       // chunks prepared and not yet walked, at most
-  std::int64_t slices;      // of p, walked independently
-  std::int64_t slice;       // columns of one slice, a multiple of kRowPad; the last may be shorter
-  bool blocks_in_parallel;  // a thread takes whole blocks; else all threads share one
-  bool native_bf16;         // operands of the products are bf16 pairs: 2 elements in 32 bits
-  bool keeps_entering;      // staged: the states entering the window's chunks are stored
+  std::int64_t q16, n16;
+  std::int64_t window;  // chunks prepared at a time
+  std::int64_t slices;  // of p, 1 unless heads is 1
+  std::int64_t slice;   // columns of one slice, a multiple of kRowPad; the last may be shorter
+  bool native_bf16;     // operands of the products are bf16 pairs: 2 elements in 32 bits
+  bool keeps_entering;  // staged: the states entering the window's chunks are stored
 
   // Byte offsets within the workspace.
   std::size_t sequences;  // Sequence[problem.sequences]
-  std::size_t blocks;     // one region for each block in flight
+  std::size_t blocks;     // one region for each thread
   std::size_t block_bytes;
   std::size_t workers;  // one region for each thread
   std::size_t worker_bytes;
   std::size_t total;
 
   // Byte offsets within a block's region.
-  std::size_t chunks;     // Chunk[slots]
-  std::size_t CB;         // float[slots][q][q16]
-  std::size_t decay;      // float[slots][heads][kDecayRows][q16], see DecayRow
-  std::size_t log_sums;   // double[slots][heads]: sum of dt' * A over the chunk
+  std::size_t chunks;     // Chunk[window]
+  std::size_t CB;         // float[window][q][q16]
+  std::size_t decay;      // float[window][heads][kDecayRows][q16], see DecayRow
+  std::size_t log_sums;   // double[window][heads]: sum of dt' * A over the chunk
   std::size_t log_decay;  // double[heads]: the same since the sequence began
-  std::size_t states;     // float[heads][n16][p16]: transposed, so that vectors run along p
-  std::size_t entering;   // staged only: float[slots][heads][n16][p16]
+  std::size_t states;     // float[heads][n16][slice]: transposed, so that vectors run along p
+  std::size_t entering;   // staged only: float[window][heads][n16][slice]
 
-  // Byte offsets within a worker's region. B and C are every thread's own: to hand them from core
-  // to core costs more than to load them again.
-  std::size_t held;     // Held[slots]
-  std::size_t risky;    // bool[slots]: C B^T could leave fp32's range
-  std::size_t B, C;     // float[slots][q16][n16]
-  std::size_t B_pairs;  // native_bf16: uint32[slots][q16 / 2][n16], pairs of tokens
-  std::size_t C_pairs;  // native_bf16: uint32[slots][q][n16 / 2], pairs along n
+  // Byte offsets within a worker's region.
+  std::size_t risky;    // bool[window]: C B^T could leave fp32's range
+  std::size_t B, C;     // float[window][q16][n16]
+  std::size_t B_pairs;  // native_bf16: uint32[window][q16 / 2][n16], pairs of tokens
+  std::size_t C_pairs;  // native_bf16: uint32[window][q][n16 / 2], pairs along n
   std::size_t Bt;       // float[n16][q16]: B transposed
   std::size_t X;        // float[q][slice]
   std::size_t X_pairs;  // native_bf16: uint32[q16 / 2][slice], pairs of tokens
@@ -69,15 +67,7 @@ struct CpuLayout {
   std::size_t M;        // float[kMostTileRows][q16]: C B^T o L o dt' of one row tile
   std::size_t y;        // float[q][slice]; output_chunk uses kMostTileRows rows of it
   std::size_t z, D;     // float[slice]
-  std::size_t rows;     // float[p16][n16]: a state on its way in or out
-};
-
-// Whose B and C a slot of a thread's scratch holds.
-struct Held {
-  std::int64_t block = -1;
-  std::int64_t begin = -1;  // the chunk's first token
-
-  friend bool operator==(const Held&, const Held&) = default;
+  std::size_t rows;     // float[slice][n16]: a state on its way in or out
 };
 
 // What chunk_cumsum leaves for one head and chunk; each a row of q16 floats. cs is the running sum

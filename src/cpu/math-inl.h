@@ -64,8 +64,12 @@ HWY_INLINE V softplus(V v) {
   return hn::IfThenElse(hn::Or(hn::Gt(v, hn::Set(f32, 20.0f)), hn::IsNaN(v)), v, small);
 }
 
-// v / (1 + e^-v)
-HWY_INLINE V silu(V v) { return hn::Div(v, hn::Add(hn::Set(f32, 1.0f), exp(hn::Neg(v)))); }
+// v / (1 + e^-v), by e^-|v|, which never overflows: far below 0 the result is still v e^v.
+HWY_INLINE V silu(V v) {
+  const V e = exp(hn::Neg(hn::Abs(v)));
+  const V scaled = hn::IfThenElse(hn::Lt(v, hn::Zero(f32)), hn::Mul(v, e), v);
+  return hn::Div(scaled, hn::Add(hn::Set(f32, 1.0f), e));
+}
 
 }  // namespace chunkscan::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

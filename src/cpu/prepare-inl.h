@@ -92,15 +92,12 @@ HWY_NOINLINE void chunk_cumsum(const CpuCall& call, const Block& block, std::int
   }
 }
 
-// B and C of chunk w into the thread's own scratch, unless they are there.
+// What the heads of a block share of chunk w: B, C, C B^T and the decays.
 template <class Products>
-HWY_NOINLINE void hold_operands(const CpuCall& call, const Block& block, std::int64_t w,
+HWY_NOINLINE void prepare_chunk(const CpuCall& call, const Block& block, std::int64_t w,
                                 const WorkerScratch& worker) {
   const CpuLayout& layout = call.layout;
   const Chunk& chunk = block.scratch.chunk(w);
-  const Held wanted{block.index, chunk.begin};
-  if (worker.held(w) == wanted) return;
-  worker.held(w) = wanted;
   const float most_B =
       load_rows(call.problem.B, call.buffers.B, block, chunk, layout.n, worker.B(w), layout.n16);
   const float most_C =
@@ -109,16 +106,9 @@ HWY_NOINLINE void hold_operands(const CpuCall& call, const Block& block, std::in
   // worked out token by token.
   const double most_CB = static_cast<double>(most_B) * most_C * static_cast<double>(layout.n);
   worker.risky(w) = most_CB > 1e37 || (most_CB > 0.0 && most_CB < 1e-30);
-  Products::pack_BC(layout, chunk.len, w, worker);
-}
-
-// What the heads of a block share of chunk w: C B^T and the decays.
-template <class Products>
-HWY_NOINLINE void prepare_chunk(const CpuCall& call, const Block& block, std::int64_t w,
-                                const WorkerScratch& worker) {
-  hold_operands<Products>(call, block, w, worker);
-  if (call.config.route != Route::kRecurrence && !worker.risky(w)) {
-    Products::multiply_CB(call.layout, block.scratch, w, worker);
+  if (call.config.route != Route::kRecurrence) {
+    Products::pack_BC(layout, chunk.len, w, worker);
+    if (!worker.risky(w)) Products::multiply_CB(layout, block.scratch, w, worker);
   }
   for (std::int64_t head = 0; head < block.heads; ++head) chunk_cumsum(call, block, w, head);
 }

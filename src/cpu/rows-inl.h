@@ -29,6 +29,15 @@ struct Float32 {
   static HWY_INLINE void stream(V v, T* to) { hn::Stream(v, f32, to); }
 };
 
+// Highway streams 16 bytes at least, however short the vector.
+HWY_INLINE void stream_u16(hn::Vec<U16> v, uint16_t* to) {
+  if constexpr (hn::MaxLanes(u16) * sizeof(uint16_t) >= 16) {
+    hn::Stream(v, u16, to);
+  } else {
+    hn::StoreU(v, u16, to);
+  }
+}
+
 struct BFloat16 {
   using T = uint16_t;
   static HWY_INLINE V load(const T* from) {
@@ -36,7 +45,7 @@ struct BFloat16 {
   }
   // Round to nearest even by integers: Highway 1.0.3's own demotion truncates.
   static HWY_INLINE void store(V v, T* to) { hn::StoreU(round(v), u16, to); }
-  static HWY_INLINE void stream(V v, T* to) { hn::Stream(round(v), u16, to); }
+  static HWY_INLINE void stream(V v, T* to) { stream_u16(round(v), to); }
   static HWY_INLINE hn::Vec<U16> round(V v) {
     const auto bits = hn::BitCast(u32, v);
     const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(u32, 1));
@@ -68,7 +77,7 @@ struct Float16 {
     return hn::PromoteTo(f32, hn::BitCast(f16, hn::LoadU(u16, from)));
   }
   static HWY_INLINE void store(V v, T* to) { hn::StoreU(round(v), u16, to); }
-  static HWY_INLINE void stream(V v, T* to) { hn::Stream(round(v), u16, to); }
+  static HWY_INLINE void stream(V v, T* to) { stream_u16(round(v), to); }
   static HWY_INLINE hn::Vec<U16> round(V v) { return hn::BitCast(u16, hn::DemoteTo(f16, v)); }
 #endif
 };

@@ -13,35 +13,18 @@
 #include "cpu/call.h"
 #include "cpu/chunk-inl.h"
 #include "cpu/prepare-inl.h"
-#include "cpu/threads.h"
 #include "hwy/cache_control.h"
 #include "op/element.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace chunkscan::HWY_NAMESPACE {
 
-// The threads that work on one block: `threads` of them, scratch from `first` on.
-struct Team {
-  int threads;
-  int first;
-};
-
-// A stretch of a sequence: the chunks [begin, end) of its block's scratch.
+// A stretch of a sequence: the first `count` chunks of its block's scratch.
 struct Window {
-  std::int64_t begin;
-  std::int64_t end;
+  std::int64_t count;
   bool first;  // the sequence begins here
   bool last;   // and ends here
-
-  std::int64_t count() const { return end - begin; }
 };
-
-inline Slice slice_at(const CpuCall& call, const Block& block, std::int64_t item) {
-  const CpuLayout& layout = call.layout;
-  const std::int64_t head = item / layout.slices;
-  const std::int64_t begin = item % layout.slices * layout.slice;
-  return {head, block.first_head + head, begin, std::min(layout.slice, layout.p - begin)};
-}
 
 // (p, n) in any dtype to (n, p) in fp32, the slice's columns.
 HWY_NOINLINE void load_state(const CpuLayout& layout, DType dtype, const Array& states,
@@ -51,13 +34,13 @@ HWY_NOINLINE void load_state(const CpuLayout& layout, DType dtype, const Array& 
              rows + k * layout.n16);
   }
   std::fill(rows + slice.count * layout.n16, rows + padded(slice.count) * layout.n16, 0.0f);
-  transpose(rows, layout.n16, padded(slice.count), layout.n, state + slice.begin, layout.p16);
+  transpose(rows, layout.n16, padded(slice.count), layout.n, state, layout.slice);
 }
 
 HWY_NOINLINE void store_state(const CpuLayout& layout, DType dtype, std::byte* to,
                               std::int64_t p_stride_bytes, std::int64_t n_stride,
                               const Slice& slice, const float* state, float* rows) {
-  transpose(state + slice.begin, layout.p16, layout.n, padded(slice.count), rows, layout.n16);
+  transpose(state, layout.slice, layout.n, padded(slice.count), rows, layout.n16);
   for (std::int64_t k = 0; k < slice.count; ++k) {
     store_row(dtype, to + (slice.begin + k) * p_stride_bytes, n_stride, layout.n,
               rows + k * layout.n16);
@@ -67,7 +50,7 @@ HWY_NOINLINE void store_state(const CpuLayout& layout, DType dtype, std::byte* t
 inline bool enters_with_state(const CpuCall& call, const Block& block, const Window& window,
                               std::int64_t w) {
   if (block.scratch.chunk(w).reset) return false;
-  return w > window.begin || !window.first || call.buffers.initial_states;
+  return w > 0 || !window.first || call.buffers.initial_states;
 }
 
 HWY_INLINE void store_chunk_state(const CpuCall& call, const Block& block, std::int64_t w,
@@ -93,9 +76,9 @@ HWY_INLINE void end_slice(const CpuCall& call, const Block& block, const Window&
                           const Slice& slice, float* state, const WorkerScratch& worker) {
   const Array& states = call.buffers.final_states;
   if (!window.last || !states) return;
-  if (window.first && window.count() == 0 && !call.buffers.initial_states) {  // an empty sequence
+  if (window.first && window.count == 0 && !call.buffers.initial_states) {  // an empty sequence
     for (std::int64_t k = 0; k < call.layout.n; ++k) {
-      float* row = state + k * call.layout.p16 + slice.begin;
+      float* row = state + k * call.layout.slice;
       std::fill(row, row + padded(slice.count), 0.0f);
     }
   }
@@ -107,7 +90,7 @@ HWY_INLINE void end_slice(const CpuCall& call, const Block& block, const Window&
 // Nobody reads the state after the sequence's last chunk.
 inline bool state_is_wanted(const CpuCall& call, const Block& block, const Window& window,
                             std::int64_t w) {
-  return !window.last || w + 1 < window.end || call.buffers.final_states ||
+  return !window.last || w + 1 < window.count || call.buffers.final_states ||
          block.scratch.chunk(w).chunk_states_row >= 0;
 }
 
@@ -123,15 +106,14 @@ HWY_NOINLINE void walk_slice(const CpuCall& call, const Block& block, const Wind
                              const WorkerScratch& worker) {
   float* state = block.scratch.state(slice.head_in_block);
   begin_slice(call, block, window, slice, state, worker);
-  for (std::int64_t w = window.begin; w < window.end; ++w) {
+  for (std::int64_t w = 0; w < window.count; ++w) {
     const bool has_state = enters_with_state(call, block, window, w);
-    hold_operands<Products>(call, block, w, worker);
     load_X(call, block, w, slice, worker);
     if (call.config.route == Route::kRecurrence || worker.risky(w)) {
       recurrence_chunk(call, block, w, slice, state, has_state, worker);
     } else {
-      const Ahead ahead = w + 1 < window.end ? ahead_of(block, slice, w + 1)
-                                             : ahead_of(block, next_slice, window.begin);
+      const Ahead ahead =
+          w + 1 < window.count ? ahead_of(block, slice, w + 1) : ahead_of(block, next_slice, 0);
       Products::output_chunk(call, block, w, slice, has_state ? state : nullptr, ahead, worker);
       if (state_is_wanted(call, block, window, w)) {
         Products::state_chunk(call.layout, block.scratch, w, slice, state, has_state, worker);
@@ -150,16 +132,15 @@ HWY_NOINLINE void fwd_pass_state(const CpuCall& call, const Block& block, const 
   const CpuLayout& layout = call.layout;
   float* state = block.scratch.state(slice.head_in_block);
   begin_slice(call, block, window, slice, state, worker);
-  for (std::int64_t w = window.begin; w < window.end; ++w) {
+  for (std::int64_t w = 0; w < window.count; ++w) {
     const bool has_state = enters_with_state(call, block, window, w);
     if (has_state) {
       float* entering = block.scratch.entering(w, slice.head_in_block);
       for (std::int64_t k = 0; k < layout.n; ++k) {
-        const float* row = state + k * layout.p16 + slice.begin;
-        std::copy(row, row + padded(slice.count), entering + k * layout.p16 + slice.begin);
+        const float* row = state + k * layout.slice;
+        std::copy(row, row + padded(slice.count), entering + k * layout.slice);
       }
     }
-    hold_operands<Products>(call, block, w, worker);
     load_X(call, block, w, slice, worker);
     Products::state_chunk(layout, block.scratch, w, slice, state, has_state, worker);
     store_chunk_state(call, block, w, slice, state, worker);
@@ -173,7 +154,6 @@ HWY_NOINLINE void compute_out(const CpuCall& call, const Block& block, const Win
                               std::int64_t w, const Slice& slice, const WorkerScratch& worker) {
   const bool has_state = enters_with_state(call, block, window, w);
   float* state = block.scratch.entering(w, slice.head_in_block);
-  hold_operands<Products>(call, block, w, worker);
   load_X(call, block, w, slice, worker);
   if (worker.risky(w)) {
     recurrence_chunk(call, block, w, slice, state, has_state, worker);
@@ -184,75 +164,52 @@ HWY_NOINLINE void compute_out(const CpuCall& call, const Block& block, const Win
   hwy::FlushStream();
 }
 
-// Carries out `window` and prepares `next` (which may be empty) in the same parallel loop, so that
-// threads which run out of heads still have work.
 template <class Products>
 HWY_NOINLINE void run_window(const CpuCall& call, const Block& block, const Window& window,
-                             const Window& next, Team team) {
-  const std::int64_t items = block.heads * call.layout.slices;
-  parallel_for_in_turn(team.threads, items + next.count(), [&](std::int64_t i, int thread) {
-    const WorkerScratch worker = worker_scratch(call, team.first + thread);
-    if (i >= items) return prepare_chunk<Products>(call, block, next.begin + i - items, worker);
-    const Slice slice = slice_at(call, block, i);
-    if (call.config.route == Route::kStaged) {
-      return fwd_pass_state<Products>(call, block, window, slice, worker);
+                             const WorkerScratch& worker) {
+  const auto slice_at = [&](std::int64_t head) {
+    return Slice{head, block.first_head + head, block.begin, block.count};
+  };
+  for (std::int64_t w = 0; w < window.count; ++w) prepare_chunk<Products>(call, block, w, worker);
+  if (call.config.route != Route::kStaged) {
+    for (std::int64_t head = 0; head < block.heads; ++head) {
+      walk_slice<Products>(call, block, window, slice_at(head),
+                           slice_at(std::min(head + 1, block.heads - 1)), worker);
     }
-    const Slice next_slice = slice_at(call, block, std::min(i + team.threads, items - 1));
-    walk_slice<Products>(call, block, window, slice, next_slice, worker);
-  });
-  if (call.config.route != Route::kStaged) return;
-  parallel_for_in_turn(team.threads, items * window.count(), [&](std::int64_t i, int thread) {
-    compute_out<Products>(call, block, window, window.begin + i % window.count(),
-                          slice_at(call, block, i / window.count()),
-                          worker_scratch(call, team.first + thread));
-  });
-}
-
-// The next few chunks, into the half of the scratch that begins at `begin`.
-inline Window take_window(const CpuCall& call, const Block& block, ChunkCursor& cursor,
-                          std::int64_t begin, bool first) {
-  Window window{begin, begin, first, false};
-  while (window.count() < call.layout.window && !cursor.done()) {
-    block.scratch.chunk(window.end++) = cursor.next();
+    return;
   }
-  window.last = cursor.done();
-  return window;
+  for (std::int64_t head = 0; head < block.heads; ++head) {
+    fwd_pass_state<Products>(call, block, window, slice_at(head), worker);
+  }
+  for (std::int64_t head = 0; head < block.heads; ++head) {
+    for (std::int64_t w = 0; w < window.count; ++w) {
+      compute_out<Products>(call, block, window, w, slice_at(head), worker);
+    }
+  }
 }
 
 template <class Products>
-HWY_NOINLINE void run_block(const CpuCall& call, const Block& block, Team team) {
+HWY_NOINLINE void run_block(const CpuCall& call, const Block& block, const WorkerScratch& worker) {
   const BlockScratch& scratch = block.scratch;
-  const std::int64_t heads = block.heads;
-  for (std::int64_t head = 0; head < heads; ++head) scratch.log_decay(head) = 0.0;
+  for (std::int64_t head = 0; head < block.heads; ++head) scratch.log_decay(head) = 0.0;
   ChunkCursor cursor(call.problem, call.buffers, block.sequence, call.layout.q);
-  const auto prepare = [&](const Window& window) {
-    parallel_for_in_turn(team.threads, window.count(), [&](std::int64_t i, int thread) {
-      prepare_chunk<Products>(call, block, window.begin + i,
-                              worker_scratch(call, team.first + thread));
-    });
-  };
-  const bool alone = call.layout.blocks_in_parallel;
-  Window window;
-  Window next = take_window(call, block, cursor, 0, true);
-  prepare(next);
-  do {
-    window = next;
-    next = {0, 0, false, false};
-    if (!alone && !window.last) {
-      next = take_window(call, block, cursor, window.begin == 0 ? call.layout.window : 0, false);
+  Window window{0, true, false};
+  while (!window.last) {
+    window.count = 0;
+    while (window.count < call.layout.window && !cursor.done()) {
+      scratch.chunk(window.count++) = cursor.next();
     }
-    run_window<Products>(call, block, window, next, team);
-    for (std::int64_t head = 0; head < heads; ++head) {
-      for (std::int64_t w = window.begin; w < window.end; ++w) {
+    window.last = cursor.done();
+    run_window<Products>(call, block, window, worker);
+    for (std::int64_t head = 0; head < block.heads; ++head) {
+      for (std::int64_t w = 0; w < window.count; ++w) {
         scratch.log_decay(head) += scratch.log_sum(w, head);
       }
     }
-    if (alone && !window.last) {
-      next = take_window(call, block, cursor, 0, false);
-      prepare(next);
-    }
-  } while (!window.last);
-  for (std::int64_t head = 0; head < heads && call.buffers.log_decay; ++head) {
+    window.first = false;
+  }
+  if (!call.buffers.log_decay || block.begin > 0) return;
+  for (std::int64_t head = 0; head < block.heads; ++head) {
     store_element(DType::kF32,
                   call.buffers.log_decay.at(block.sequence.state, block.first_head + head),
                   scratch.log_decay(head));

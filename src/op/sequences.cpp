@@ -47,10 +47,15 @@ Chunk ChunkCursor::next() {
     run_end_ = run_end();
   }
   std::int64_t end = std::min(t_ + q_, run_end_);
-  if (const std::int64_t every = problem_->state_every; every > 0) {
-    const std::int64_t boundary = sequence_.begin + (states_written_ + 1) * every;
-    end = std::min(end, boundary);
-    if (end == boundary) chunk.chunk_states_row = sequence_.chunk_states_row + states_written_++;
+  if (problem_->state_every > 0) {
+    const std::int64_t left = problem_->state_every - since_state_;
+    if (left <= end - t_) {  // differences: state_every may be as large as its type allows
+      end = t_ + left;
+      since_state_ = 0;
+      chunk.chunk_states_row = sequence_.chunk_states_row + states_written_++;
+    } else {
+      since_state_ += end - t_;
+    }
   }
   chunk.len = end - t_;
   t_ = end;

@@ -56,6 +56,7 @@ class ChunkCursor {
   std::int64_t t_;
   std::int64_t run_end_ = -1;  // end of the run that t_ is in, -1 = not looked up
   std::int64_t states_written_ = 0;
+  std::int64_t since_state_ = 0;  // tokens behind the last multiple of state_every
 };
 
 }  // namespace chunkscan
