@@ -4,9 +4,7 @@
 #include <new>
 
 #include "chunkscan/chunkscan.h"
-#include "cpu/threads.h"
 #include "op/buffers.h"
-#include "op/sentence.h"
 #include "plan.h"
 #include "validate.h"
 

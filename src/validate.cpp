@@ -234,7 +234,7 @@ Problem validate_problem(const Inputs& inputs, const Outputs& outputs, const Opt
   read_dtypes(inputs, outputs, problem);
   read_options(outputs, options, problem);
   for (const Slot& slot : slots_of(problem, inputs, outputs, options.backend == "reference")) {
-    if (slot.planned == 0) continue;
+    if (slot.planned == 0 && !slot.view->present()) continue;
     require_shape(slot);
     require_dtype(slot, slot.legal);
     require_countable(slot);

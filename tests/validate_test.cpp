@@ -205,6 +205,9 @@ TEST(Validate, Options) {
          "state_every: expected 0 without chunk_states, got 4");
   refuse([](Case& c) { c.options.chunk_size = -64; }, "chunk_size: expected at least 0, got -64");
   refuse([](Case& c) { c.options.threads = -1; }, "threads: expected at least 0, got -1");
+  refuse([](Case& c) { c.options.threads = 40000; }, "threads: expected at most 1024, got 40000");
+  refuse([](Case& c) { c.inputs.x.dtype = static_cast<DType>(33); },
+         "x: expected dtype f32 | bf16 | f16, got ?");
   refuse([](Case& c) { c.options.backend = "gpu"; },
          "backend: expected cpu | reference, got \"gpu\"");
   refuse(

@@ -130,8 +130,6 @@ const CpuKernels& table_for(std::int64_t target) {
   return HWY_DISPATCH_TABLE(table)[chosen.GetIndex()]();
 }
 
-}  // namespace
-
 bool has_native_bf16() {
 #if HWY_TARGETS & HWY_AVX3
   return (hwy::SupportedTargets() & HWY_AVX3) != 0 && __builtin_cpu_supports("avx512bf16");
@@ -139,6 +137,8 @@ bool has_native_bf16() {
   return false;
 #endif
 }
+
+}  // namespace
 
 std::span<const Isa> cpu_isas() {
   static const std::vector<Isa> isas = [] {

@@ -23,7 +23,7 @@ inline constexpr int kTileRows = 12;
 inline constexpr int kTileRows = 6;
 #endif
 inline constexpr int kTileVecs = 2;
-static_assert(kTileRows <= kMostTileRows);
+static_assert(kTileRows <= kMostTileRows && kTileVecs == 2);
 
 template <int kRows, int kVecs>
 struct Tile {
@@ -131,15 +131,6 @@ struct Tile {
 template <int kValue>
 using Constant = std::integral_constant<int, kValue>;
 
-// body(Constant<count>()) for a run-time count in [1, kMost].
-template <int kMost, class Body>
-HWY_INLINE void with_constant(std::int64_t count, Body&& body) {
-  if constexpr (kMost > 1) {
-    if (count < kMost) return with_constant<kMost - 1>(count, body);
-  }
-  body(Constant<kMost>());
-}
-
 // Covers rows [r, rows) with tiles of kFirst rows, then of kRest: body(first row, Constant<rows>).
 template <int kFirst, int... kRest, class Body>
 HWY_INLINE void cover_rows(std::int64_t r, std::int64_t rows, Body&& body) {
@@ -155,17 +146,16 @@ HWY_INLINE void for_each_row_tile(std::int64_t rows, Body&& body) {
   cover_rows<kTileRows, 4, 2, 1>(0, rows, body);
 }
 
-// Covers `columns` floats with tiles of whole vectors, as even as can be (5 vectors are 3 + 2, not
-// 4 + 1): body(first column, Constant<vectors of this tile>).
+// Covers `columns` floats with tiles of whole vectors: body(first column, Constant<vectors>).
 template <class Body>
 HWY_INLINE void for_each_column_tile(std::int64_t columns, Body&& body) {
-  std::int64_t vectors = (columns + lanes() - 1) / lanes();
-  std::int64_t column = 0;
-  for (std::int64_t tiles = (vectors + kTileVecs - 1) / kTileVecs; tiles > 0; --tiles) {
-    const std::int64_t count = (vectors + tiles - 1) / tiles;
-    with_constant<kTileVecs>(count, [&](auto vecs) HWY_ATTR { body(column, vecs); });
-    column += count * lanes();
-    vectors -= count;
+  const std::int64_t step = kTileVecs * lanes();
+  for (std::int64_t column = 0; column < columns; column += step) {
+    if (column + lanes() < columns) {
+      body(column, Constant<kTileVecs>());
+    } else {
+      body(column, Constant<1>());
+    }
   }
 }
 

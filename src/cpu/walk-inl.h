@@ -1,6 +1,5 @@
-// The routes: windows of chunks over blocks of heads. `Products` is the arithmetic of the
-// matrix products: Fp32 or NativeBf16. Per-target include guard, see
-// Highway.
+// The routes: windows of chunks over blocks of heads. `Products` is the arithmetic of the matrix
+// products: Fp32 or NativeBf16. Per-target include guard, see Highway.
 #if defined(CHUNKSCAN_CPU_WALK_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef CHUNKSCAN_CPU_WALK_INL_H
 #undef CHUNKSCAN_CPU_WALK_INL_H

@@ -35,7 +35,7 @@ struct Problem {
   friend bool operator==(const Problem&, const Problem&) = default;
 };
 
-// One line: "b1 l2048 h24 p64 n128 g1 x:bf16 ... +D +z", what is absent left out.
+// One line: "b1 l2048 h24 p64 n128 g1 x:bf16 ... D:f32 z:bf16 softplus", what is absent left out.
 std::string to_string(const Problem& problem);
 
 }  // namespace chunkscan

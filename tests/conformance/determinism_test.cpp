@@ -43,13 +43,33 @@ TEST_P(Determinism, EveryRunAndThreadCount) {
   }
 }
 
+// Heads that no number of threads divides, more threads than blocks of work: how the work is cut
+// changes no bit, and no thread lacks scratch of its own.
+TEST_P(Determinism, HowWorkIsCut) {
+  for (std::int64_t h : {7, 17, 64, 80}) {
+    CaseSpec spec;
+    spec.l = 150;
+    spec.h = h;
+    spec.final_states = DType::kF32;
+    Case first = make(spec);
+    first.options.threads = 1;
+    run(first);
+    for (int threads : {2, 3, 5, 9, 13, 17, 31}) {
+      Case again = make(spec);
+      again.options.threads = threads;
+      run(again);
+      expect_same_outputs(first.outputs, again.outputs);
+    }
+  }
+}
+
 TEST_P(Determinism, BatchInvariance) {
   for (DType dtype : {DType::kF32, DType::kBF16}) {
     Case batch = make(spec_of(5, 200, 4, dtype));
     batch.options.batch_invariant = true;
     run(batch);
     for (std::int64_t b : {0, 3}) {
-      // The third row alone, and cut off after 77 tokens.
+      // The row alone, and cut off after 77 tokens.
       for (std::int64_t l : {200, 77}) {
         Inputs inputs = tokens(batch.inputs, 0, l);
         for (TensorView* view : {&inputs.x, &inputs.dt, &inputs.B, &inputs.C, &inputs.z}) {

@@ -1,6 +1,8 @@
 // Features in every pair, and dtypes in every mix.
 #include <array>
 #include <cmath>
+#include <cstdio>
+#include <limits>
 #include <set>
 
 #include "conformance/runners.h"
@@ -174,6 +176,49 @@ TEST_P(Features, TiesRoundToEven) {
 
 // Numbers near the ends of a dtype's range whose results are in range again: the exact y fits, so
 // no product on the way may overflow or vanish.
+// Large outputs may be written another way (past the caches): every dtype, aligned rows and not.
+TEST_P(Features, OutputsOfManyMegabytes) {
+  for (DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+    for (std::int64_t p : {64, 40}) {
+      CaseSpec spec;
+      spec.dtype = dtype;
+      spec.l = 700;
+      spec.h = (std::int64_t{9} << 19) / (700 * p) + 1;  // 4.5 M elements
+      spec.p = p;
+      spec.n = 3;
+      expect_right(spec);
+    }
+  }
+}
+
+// The gate's tail is z e^z, down to the smallest numbers.
+TEST_P(Features, GatesFarBelowZero) {
+  CaseSpec spec;
+  spec.l = 40;
+  spec.z = true;
+  spec.dt_dtype = DType::kF32;
+  Case c = make(spec);
+  std::uint64_t draw = 0;
+  testkit::fill(c.inputs.x, [&](testkit::Index) { return 1e20 * testkit::normal_at(22, draw++); });
+  testkit::fill(c.inputs.z,
+                [&](testkit::Index) { return -80 - testkit::uniform_at(23, draw++) * 6; });
+  expect_right(c, 16);
+}
+
+// No arithmetic on state_every may wrap.
+TEST_P(Features, StateEveryBeyondTheSequence) {
+  CaseSpec spec;
+  spec.l = 60;
+  spec.packed_by = testkit::PackedBy::kCuSeqlens;
+  spec.lengths = {10, 25, 20};
+  spec.chunk_states = DType::kF32;
+  for (std::int64_t every : {std::int64_t{26}, std::numeric_limits<std::int64_t>::max() - 1,
+                             std::numeric_limits<std::int64_t>::max()}) {
+    spec.state_every = every;
+    expect_right(spec, 16);
+  }
+}
+
 TEST_P(Features, EndsOfTheRange) {
   struct {
     DType dtype;
@@ -198,7 +243,11 @@ TEST_P(Features, EndsOfTheRange) {
       });
     }
     std::string what = name_of(dtype);
-    for (double size : {x, B, C}) what.append(" ").append(std::to_string(size));
+    for (double size : {x, B, C}) {
+      char text[32];
+      std::snprintf(text, sizeof text, " %g", size);
+      what += text;
+    }
     expect_right(c, 32, what);
   }
 }
