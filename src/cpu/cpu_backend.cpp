@@ -32,7 +32,9 @@ Isa default_isa() {
 
 Config default_config(const Problem& problem) {
   Config config;
-  config.route = Route::kWalk;
+  // One head alone is cut into slices of p, each of which would need all of C B^T: token by token
+  // is 15 % faster on two cores, and 3 % slower on one (Zen 5, p 64, n 128).
+  config.route = problem.h == 1 ? Route::kRecurrence : Route::kWalk;
   config.q = problem.chunk_size == 0
                  ? (problem.heads_per_group() == 1 ? kDefaultChunkUnshared : kDefaultChunk)
                  : static_cast<int>(std::min<std::int64_t>(problem.chunk_size, kMostChunk));
