@@ -17,7 +17,7 @@ std::vector<BackendInfo> backends();
 
 // Instruction sets that the CPU backend was compiled for and this machine has, best first:
 // "avx512_bf16", "avx512", "avx2", "sse4", "neon", "baseline". Options::config forces one
-// ("walk,isa=avx2").
+// ("walk,isa=avx2"). "avx512_bf16" rounds operands to bf16 and is never chosen unasked.
 std::vector<std::string> cpu_instruction_sets();
 
 // Threads that Options::threads = 0 stands for in the calling thread.
