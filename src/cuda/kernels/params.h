@@ -1,0 +1,78 @@
+// What host and device share at run time. All sizes in elements unless a name says bytes.
+#pragma once
+
+#include "config.h"
+
+namespace chunkscan::cuda {
+
+// A tensor of any strides. `data` = nullptr: absent.
+struct Tensor {
+  u8* data;
+  i64 strides[5];
+  int rank;
+  Element dtype;
+};
+
+// How tokens are cut into chunks. A chunk is named by its slot; slots of a sequence are consecutive
+// and follow from offsets alone (chunks.cuh), so no prefix sum over sequences is needed.
+struct Chunking {
+  i64 l;                // tokens of a row
+  i64 slots;            // of all rows; some stay empty where sequences are packed
+  i64 slots_per_row;    // where they are not
+  i64 state_every;      // K: chunks restart at its multiples; 0 = no such cuts
+  i64 chunks_per_state; // ceil(K / q)
+  const void* offsets;  // (sequences + 1), Packing::kOffsets and kRuns
+  int offsets_64;       // they are 64-bit
+  int sequences;        // rows where nothing is packed
+};
+
+struct alignas(8) CsDt {
+  float cs;  // log2 of the decay since the chunk's start, this token's included
+  float dt;  // dt'
+};
+
+// Per token and head, token-contiguous: (b, h, l_pad), l_pad = l rounded up to a multiple of 4.
+struct Decay {
+  CsDt* cs_dt;
+  float* cs_low;      // what rounding cs to fp32 lost; where products are fp32
+  float* weight;      // dt' * decay from here to the chunk's end
+  float* chunk;       // (slots, h): decay over the whole chunk
+  float* chunk_log;   // (slots, h): sum of dt' * A over the chunk, unclamped; or nullptr
+  i64 l_pad;
+};
+
+struct ChunkCumsumParams {
+  Chunking chunking;
+  Decay decay;
+  Tensor dt, A, dt_bias;
+  Tensor y;  // whose rows outside every sequence are zeroed
+  int h, p;
+  float dt_min, dt_max;
+  bool softplus;
+};
+
+struct alignas(64) TensorMap {
+  u64 opaque[16];
+};
+
+struct FwdPassStateParams {
+  TensorMap x_map, B_map;
+  Chunking chunking;
+  Decay decay;
+  Tensor initial_states, final_states, chunk_states, log_decay;
+  u16* states;  // (slots, h) state tiles: the state entering each chunk
+  int h, heads_per_group;
+};
+
+struct ComputeOutParams {
+  TensorMap x_map, z_map, B_map, C_map;
+  Chunking chunking;
+  Decay decay;
+  const u16* states;
+  Tensor D, y;
+  int h, heads_per_group;
+  bool has_initial_states;
+  bool D_per_head_dim;
+};
+
+}  // namespace chunkscan::cuda

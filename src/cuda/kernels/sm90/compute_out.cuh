@@ -1,0 +1,340 @@
+// compute_out: y from the chunk's own tokens and the state that enters it.
+//
+//   y_i = decay(i) C_i S  +  sum over j <= i of (C_i B_j) decay(j..i) dt'_j x_j  +  D x_i
+//   y_i = y_i silu(z_i)
+//
+// A block takes one chunk and some heads of one group. C B^T is computed once, in fp32 registers,
+// 64 rows of i a warpgroup; then head after head arrives through a ring of stages (x, the entering
+// state, z, decay). Per head: C S starts on the tensor cores while the warps weigh C B^T and round
+// it to the registers of operand A; the rows of C S are scaled, and (C B^T weighed) x adds to them.
+// Tiles above the diagonal are never computed.
+#pragma once
+
+#include "chunks.cuh"
+#include "element.cuh"
+#include "sm90/tile.cuh"
+
+namespace chunkscan::cuda {
+
+template <ComputeOutConfig config>
+struct ComputeOutShared {
+  static constexpr int kWidth = config.p_width();
+  static constexpr int kColumns = config.p_cols() / kWidth;
+  static constexpr int kStateWidth = state_width(config.state_tile);
+  static constexpr int kStateCols = round_up(config.p, config.state_tile);
+
+  struct Chunk {
+    alignas(1024) u16 C[config.n_pad() / 64][config.q][64];
+    alignas(1024) u16 B[config.n_pad() / 64][config.q][64];
+  };
+  struct Head {
+    alignas(1024) u16 xz[config.z ? 2 : 1][kColumns][config.q][kWidth];  // x, then z
+    alignas(1024) u16 state[kStateCols / kStateWidth][config.n_pad()][kStateWidth];
+    alignas(16) CsDt cs_dt[config.q + 2];
+  };
+  Chunk chunk[config.bc_stages];
+  Head head[config.stages];
+  alignas(1024) u16 y[kColumns][config.q][kWidth];
+  Ring<config.bc_stages> chunks;
+  Ring<config.stages> heads;
+};
+
+namespace compute_out_roles {
+
+// What a block does in one turn.
+template <ComputeOutConfig config>
+struct Work {
+  Chunk chunk;
+  i64 slot;
+  int head0, group;
+
+  static __device__ i64 count(const ComputeOutParams& params) {
+    return params.chunking.slots * (params.h / config.heads);
+  }
+  __device__ Work(const ComputeOutParams& params, i64 index) {
+    const int splits = params.h / config.heads;
+    slot = index / splits;
+    head0 = static_cast<int>(index % splits) * config.heads;
+    group = head0 / params.heads_per_group;
+    chunk = chunk_at<config.q, config.packing>(params.chunking, slot);
+  }
+  __device__ bool has_state(const ComputeOutParams& params) const {
+    return !chunk.first || params.has_initial_states;
+  }
+};
+
+template <ComputeOutConfig config>
+__device__ void load(const ComputeOutParams& params, ComputeOutShared<config>& shared) {
+  using Shared = ComputeOutShared<config>;
+  constexpr i64 kTileElements = i64{Shared::kStateCols} * config.n_pad();
+  Cursor<config.bc_stages> chunks;
+  Cursor<config.stages> heads;
+  for (i64 index = blockIdx.x; index < Work<config>::count(params); index += gridDim.x) {
+    const Work<config> work(params, index);
+    if (work.chunk.len == 0) continue;
+    const int token = static_cast<int>(work.chunk.begin), row = static_cast<int>(work.chunk.row);
+    u32 barrier = chunks.wait_empty(shared.chunks, 2 * sizeof(shared.chunk[0].C));
+    auto& chunk = shared.chunk[chunks.stage];
+    for (int i = 0; i < config.n_pad() / 64; ++i) {
+      tensor_load(shared_address(chunk.C[i]), params.C_map, barrier, 64 * i, work.group, token, row);
+      tensor_load(shared_address(chunk.B[i]), params.B_map, barrier, 64 * i, work.group, token, row);
+    }
+    chunks.next();
+
+    const int skew = config.ragged ? static_cast<int>(work.chunk.begin & 1) : 0;
+    const u32 decay_bytes = sizeof(CsDt) * (config.ragged ? config.q + 2 : config.q);
+    const bool has_state = work.has_state(params);
+    for (int head = work.head0; head < work.head0 + config.heads; ++head) {
+      auto& stage = shared.head[heads.stage];
+      barrier = heads.wait_empty(shared.heads, sizeof(stage.xz) +
+                                                   (has_state ? sizeof(stage.state) : 0) +
+                                                   decay_bytes);
+      if (has_state) {
+        bulk_load(shared_address(stage.state),
+                  params.states + (work.slot * params.h + head) * kTileElements,
+                  sizeof(stage.state), barrier);
+      }
+      const i64 at = (work.chunk.row * params.h + head) * params.decay.l_pad + work.chunk.begin;
+      bulk_load(shared_address(stage.cs_dt), params.decay.cs_dt + at - skew, decay_bytes, barrier);
+      for (int i = 0; i < Shared::kColumns; ++i) {
+        tensor_load(shared_address(stage.xz[0][i]), params.x_map, barrier, i * Shared::kWidth, head,
+                    token, row);
+        if constexpr (config.z) {
+          tensor_load(shared_address(stage.xz[1][i]), params.z_map, barrier, i * Shared::kWidth, head,
+                      token, row);
+        }
+      }
+      heads.next();
+    }
+  }
+}
+
+// The part of warpgroup `wg`: rows [64 wg, 64 wg + 64) of the chunk.
+template <ComputeOutConfig config, int wg>
+struct Rows {
+  using Shared = ComputeOutShared<config>;
+  static constexpr int q = config.q;
+  static constexpr int kTokens = 64 * (wg + 1);  // that the rows look at
+  static constexpr int kThreads = 128 * config.warpgroups();
+  static constexpr int kOut = config.p_pad() / 2;
+
+  const ComputeOutParams& params;
+  Shared& shared;
+  int warp, lane, row;  // row: the first of the thread's two rows, the other is 8 below
+
+  float CB[kTokens / 2];
+
+  __device__ Rows(const ComputeOutParams& params, Shared& shared)
+      : params(params), shared(shared) {
+    warp = threadIdx.x / 32 % 4;
+    lane = threadIdx.x % 32;
+    row = 64 * wg + 16 * warp + lane / 4;
+  }
+
+  __device__ void multiply_C_B(const typename Shared::Chunk& chunk) {
+    wgmma_fence();
+#pragma unroll
+    for (int n = 0; n < config.n_pad(); n += 16) {
+      const Operand C(shared_address(chunk.C[n / 64][64 * wg]) + n % 64 * 2, 64, 0);
+#pragma unroll
+      for (int j = 0; j < kTokens; j += 64) {
+        const Operand B(shared_address(chunk.B[n / 64][j]) + n % 64 * 2, 64, 0);
+        wgmma<config.io, 64, 0>(CB + j / 2, C, B, n > 0);
+      }
+    }
+    wgmma_commit();
+    wgmma_wait<0>();
+    hold(CB);
+  }
+
+  __device__ void multiply_C_S(float* Y, const typename Shared::Chunk& chunk,
+                               const typename Shared::Head& head) {
+    wgmma_fence();
+#pragma unroll
+    for (int n = 0; n < config.n_pad(); n += 16) {
+      const Operand C(shared_address(chunk.C[n / 64][64 * wg]) + n % 64 * 2, 64, 0);
+      product<config.io, config.p_pad(), Shared::kStateWidth, config.n_pad()>(
+          Y, C, shared_address(head.state), n, n > 0);
+    }
+    wgmma_commit();
+  }
+
+  // (C B^T)_ij decay(j..i) dt'_j for j <= i, else 0, as operand A for tokens k..k+15.
+  __device__ void weigh(u32 (&M)[4], int k, const CsDt* cs_dt, float cs0, float cs1) const {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int j = k + 8 * half + lane % 4 * 2;
+      const CsDt a = cs_dt[j], b = cs_dt[j + 1];
+      const float* cb = CB + 4 * (k / 8 + half);
+      float m00 = cb[0] * (exp2_fast(cs0 - a.cs) * a.dt), m01 = cb[1] * (exp2_fast(cs0 - b.cs) * b.dt);
+      float m10 = cb[2] * (exp2_fast(cs1 - a.cs) * a.dt), m11 = cb[3] * (exp2_fast(cs1 - b.cs) * b.dt);
+      if (k >= 64 * wg) {
+        if (j > row) m00 = 0.0f;
+        if (j + 1 > row) m01 = 0.0f;
+        if (j > row + 8) m10 = 0.0f;
+        if (j + 1 > row + 8) m11 = 0.0f;
+      }
+      M[2 * half] = pack<config.io>(m00, m01);
+      M[2 * half + 1] = pack<config.io>(m10, m11);
+    }
+  }
+
+  // x rows behind the chunk's tokens belong to another sequence: 0 times their NaN would be NaN.
+  __device__ void zero_rows_behind(int len, typename Shared::Head& head) const {
+    constexpr int kWords = Shared::kWidth / 2;
+    for (int c = 0; c < Shared::kColumns; ++c) {
+      u32* words = reinterpret_cast<u32*>(head.xz[0][c]);
+      for (int i = len * kWords + threadIdx.x; i < q * kWords; i += kThreads) words[i] = 0;
+    }
+    fence_async();
+    barrier_sync(1, kThreads);
+  }
+
+  // D x, the gate, rounding; then each warp copies its 16 rows out of shared memory.
+  __device__ void write(const float* Y, const Chunk& chunk, int head,
+                        const typename Shared::Head& stage) const {
+    const bool has_D = params.D.data != nullptr;
+    const i64 D_at = head * params.D.strides[0];
+    float D = has_D && !params.D_per_head_dim ? cuda::load(params.D, D_at) : 0.0f;
+    float D_next = D;
+#pragma unroll
+    for (int tile = 0; tile < kOut / 4; ++tile) {
+      const int column = tile * 8 / Shared::kWidth, p = tile * 8 % Shared::kWidth + lane % 4 * 2;
+      if (has_D && params.D_per_head_dim) {
+        const int at = tile * 8 + lane % 4 * 2;
+        D = at < config.p ? cuda::load(params.D, D_at + at * params.D.strides[1]) : 0.0f;
+        D_next = at + 1 < config.p ? cuda::load(params.D, D_at + (at + 1) * params.D.strides[1])
+                                   : 0.0f;
+      }
+#pragma unroll
+      for (int below = 0; below < 2; ++below) {
+        const u32 offset = swizzled<Shared::kWidth>(row + 8 * below, 2 * p);
+        float y0 = Y[4 * tile + 2 * below], y1 = Y[4 * tile + 2 * below + 1];
+        if (has_D) {
+          const float2 x = unpack<config.io>(word(stage.xz[0][column], offset));
+          y0 += D * x.x;
+          y1 += D_next * x.y;
+        }
+        if constexpr (config.z) {
+          const float2 z = unpack<config.io>(word(stage.xz[1][column], offset));
+          y0 *= silu(z.x);
+          y1 *= silu(z.y);
+        }
+        *reinterpret_cast<u32*>(reinterpret_cast<u8*>(shared.y[column]) + offset) =
+            pack<config.io>(y0, y1);
+      }
+    }
+    __syncwarp();
+    const i64* strides = params.y.strides;
+    u16* y = reinterpret_cast<u16*>(params.y.data) + chunk.row * strides[0] +
+             chunk.begin * strides[1] + head * strides[2];
+    constexpr int kVectors = Shared::kWidth / 8;
+#pragma unroll
+    for (int c = 0; c < Shared::kColumns; ++c) {
+#pragma unroll
+      for (int i = lane; i < 16 * kVectors; i += 32) {
+        const int r = 64 * wg + 16 * warp + i / kVectors, p = i % kVectors * 8;
+        if (r >= chunk.len || c * Shared::kWidth + p >= config.p) continue;
+        *reinterpret_cast<uint4*>(y + r * strides[1] + c * Shared::kWidth + p) =
+            *reinterpret_cast<const uint4*>(reinterpret_cast<const u8*>(shared.y[c]) +
+                                            swizzled<Shared::kWidth>(r, 2 * p));
+      }
+    }
+    __syncwarp();
+  }
+
+  static __device__ u32 word(const u16 (*tile)[Shared::kWidth], u32 offset) {
+    return *reinterpret_cast<const u32*>(reinterpret_cast<const u8*>(tile) + offset);
+  }
+  static __device__ float silu(float z) { return z / (1.0f + exp2_fast(-1.44269504f * z)); }
+
+  template <bool has_state>
+  __device__ void run_head(const Chunk& tokens, int head, const typename Shared::Chunk& chunk,
+                           const typename Shared::Head& stage) {
+    float Y[kOut];
+    if constexpr (has_state) multiply_C_S(Y, chunk, stage);
+    const CsDt* cs_dt = stage.cs_dt + (config.ragged ? tokens.begin & 1 : 0);
+    const float cs0 = cs_dt[row].cs, cs1 = cs_dt[row + 8].cs;
+    u32 M[kTokens / 16][4];
+#pragma unroll
+    for (int k = 0; k < kTokens; k += 16) weigh(M[k / 16], k, cs_dt, cs0, cs1);
+    if constexpr (has_state) {
+      wgmma_wait<0>();
+      hold(Y);
+      const float decay0 = exp2_fast(cs0), decay1 = exp2_fast(cs1);
+#pragma unroll
+      for (int i = 0; i < kOut; i += 4) {
+        Y[i] *= decay0;
+        Y[i + 1] *= decay0;
+        Y[i + 2] *= decay1;
+        Y[i + 3] *= decay1;
+      }
+    }
+    wgmma_fence();
+#pragma unroll
+    for (int k = 0; k < kTokens; k += 16) {
+      product<config.io, config.p_pad(), Shared::kWidth, q>(
+          Y, M[k / 16], shared_address(stage.xz[0]), k, has_state || k > 0);
+    }
+    wgmma_commit();
+    wgmma_wait<0>();
+    hold(Y);
+    write(Y, tokens, head, stage);
+  }
+
+  __device__ void run() {
+    Cursor<config.bc_stages> chunks;
+    Cursor<config.stages> heads;
+    for (i64 index = blockIdx.x; index < Work<config>::count(params); index += gridDim.x) {
+      const Work<config> work(params, index);
+      if (work.chunk.len == 0) continue;
+      chunks.wait_full(shared.chunks);
+      const auto& chunk = shared.chunk[chunks.stage];
+      multiply_C_B(chunk);
+      for (int head = work.head0; head < work.head0 + config.heads; ++head) {
+        heads.wait_full(shared.heads);
+        auto& stage = shared.head[heads.stage];
+        if (config.ragged && work.chunk.len < q) zero_rows_behind(work.chunk.len, stage);
+        if (work.has_state(params)) {
+          run_head<true>(work.chunk, head, chunk, stage);
+        } else {
+          run_head<false>(work.chunk, head, chunk, stage);
+        }
+        heads.release(shared.heads);
+        heads.next();
+      }
+      chunks.release(shared.chunks);
+      chunks.next();
+    }
+  }
+};
+
+template <ComputeOutConfig config, int wg = 0>
+__device__ void compute(const ComputeOutParams& params, ComputeOutShared<config>& shared) {
+  if constexpr (wg < config.warpgroups()) {
+    if (threadIdx.x / 128 == wg) {
+      Rows<config, wg>(params, shared).run();
+    } else {
+      compute<config, wg + 1>(params, shared);
+    }
+  } else if (threadIdx.x % 32 == 0) {
+    load<config>(params, shared);
+  }
+}
+
+}  // namespace compute_out_roles
+
+template <ComputeOutConfig config>
+__device__ void compute_out(const ComputeOutParams& params) {
+  extern __shared__ __align__(1024) u8 memory[];
+  auto& shared = *reinterpret_cast<ComputeOutShared<config>*>(memory);
+  if (threadIdx.x == 0) {
+    shared.chunks.init(128 * config.warpgroups());
+    shared.heads.init(128 * config.warpgroups());
+    fence_barrier_init();
+  }
+  __syncthreads();
+  compute_out_roles::compute<config>(params, shared);
+}
+
+}  // namespace chunkscan::cuda

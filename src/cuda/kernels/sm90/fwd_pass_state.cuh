@@ -1,0 +1,263 @@
+// fwd_pass_state: the state that enters each chunk, and the last one.
+//
+//   S <- decay(chunk) S + (weight_j B_j)^T x_j          weight_j = dt'_j * decay from j to the end
+//
+// A block owns a sequence, a head and a slice of the state (64 rows of n a warpgroup, p_tile columns
+// of p), keeps it in fp32 registers and walks the sequence's chunks: nothing is exchanged between
+// blocks. One warp feeds x, B and the weights through a ring of stages; the warpgroups weigh B on
+// its way from shared memory to the registers of operand A (n x tokens), x is operand B.
+#pragma once
+
+#include "chunks.cuh"
+#include "element.cuh"
+#include "sm90/tile.cuh"
+
+namespace chunkscan::cuda {
+
+template <FwdPassStateConfig config>
+struct FwdPassStateShared {
+  static constexpr int kColumns = config.p_tile / config.width();
+
+  struct Stage {
+    alignas(1024) u16 x[kColumns][config.q][config.width()];
+    alignas(1024) u16 B[config.warpgroups][config.q][64];
+    alignas(16) float weight[config.q + 4];
+  };
+  Stage stage[config.stages];
+  // The entering state on its way out, each warp's 16 rows apart from the others'.
+  alignas(1024) u16 state[config.warpgroups][kColumns][64][config.width()];
+  Ring<config.stages> ring;
+};
+
+namespace fwd_pass_state_roles {
+
+template <FwdPassStateConfig config>
+struct Work {
+  i64 sequence;
+  int head, p0, n0;
+
+  __device__ explicit Work(const FwdPassStateParams& params) {
+    constexpr int kSlices = config.p_slices() * config.n_slices();
+    const int slice = blockIdx.x % kSlices;
+    const i64 rest = blockIdx.x / kSlices;
+    head = static_cast<int>(rest % params.h);
+    sequence = rest / params.h;
+    p0 = slice % config.p_slices() * config.p_tile;
+    n0 = slice / config.p_slices() * (64 * config.warpgroups);
+  }
+};
+
+template <FwdPassStateConfig config>
+__device__ void load(const FwdPassStateParams& params, FwdPassStateShared<config>& shared) {
+  constexpr int q = config.q;
+  using Shared = FwdPassStateShared<config>;
+  constexpr u32 kTileBytes = sizeof(shared.stage[0].x) + sizeof(shared.stage[0].B);
+
+  const Work<config> work(params);
+  const int group = work.head / params.heads_per_group;
+  Cursor<config.stages> cursor;
+  for (i64 j = 0;; ++j) {
+    const Chunk chunk = chunk_of<q, config.packing>(params.chunking, work.sequence, j);
+    if (chunk.len == 0) return;
+    // A copy starts at a multiple of 16 bytes: up to 3 weights before the chunk's come along.
+    const int skew = config.ragged ? static_cast<int>(chunk.begin & 3) : 0;
+    const u32 weight_bytes = 4 * (config.ragged ? q + 4 : q);
+    const u32 barrier = cursor.wait_empty(shared.ring, kTileBytes + weight_bytes);
+    auto& stage = shared.stage[cursor.stage];
+    const int token = static_cast<int>(chunk.begin), row = static_cast<int>(chunk.row);
+    for (int i = 0; i < Shared::kColumns; ++i) {
+      tensor_load(shared_address(stage.x[i]), params.x_map, barrier,
+                  work.p0 + i * config.width(), work.head, token, row);
+    }
+    for (int i = 0; i < config.warpgroups; ++i) {
+      tensor_load(shared_address(stage.B[i]), params.B_map, barrier, work.n0 + 64 * i, group, token,
+                  row);
+    }
+    const i64 at = (chunk.row * params.h + work.head) * params.decay.l_pad + chunk.begin - skew;
+    bulk_load(shared_address(stage.weight), params.decay.weight + at, weight_bytes, barrier);
+    cursor.next();
+  }
+}
+
+// Element (p, n) of a state tensor at `index`, from the registers of an accumulator.
+template <FwdPassStateConfig config, class F>
+__device__ void for_each_element(const Work<config>& work, F&& visit) {
+  const int thread = threadIdx.x % 128, warpgroup = threadIdx.x / 128;
+  const int n0 = work.n0 + 64 * warpgroup + thread / 32 * 16 + thread % 32 / 4;
+  const int p0 = work.p0 + thread % 4 * 2;
+#pragma unroll
+  for (int i = 0; i < config.p_tile / 2; ++i) {
+    const int n = n0 + (i & 2) * 4, p = p0 + i / 4 * 8 + (i & 1);
+    if (n < config.n && p < config.p) visit(i, p, n);
+  }
+}
+
+template <FwdPassStateConfig config>
+__device__ void write(const Tensor& tensor, i64 i0, i64 i1, const Work<config>& work,
+                      const float* S) {
+  const i64 base = i0 * tensor.strides[0] + i1 * tensor.strides[1];
+  for_each_element<config>(work, [&](int i, int p, int n) {
+    store(tensor, base + p * tensor.strides[tensor.rank - 2] + n * tensor.strides[tensor.rank - 1],
+          S[i]);
+  });
+}
+
+// The state tile of 16 bits that compute_out reads. Each warp brings its 16 rows of n into the
+// order of shared memory and copies them out, 16 bytes a thread.
+template <FwdPassStateConfig config>
+__device__ void write_tile(u16* tile, const Work<config>& work, const float* S,
+                           FwdPassStateShared<config>& shared) {
+  constexpr int width = config.width();
+  constexpr int kTilesOf8 = width / 8;
+  const int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32, warpgroup = threadIdx.x / 128;
+#pragma unroll
+  for (int c = 0; c < config.p_tile / width; ++c) {
+    u16(*rows)[width] = &shared.state[warpgroup][c][16 * warp];
+    const u32 base = shared_address(rows);
+#pragma unroll
+    for (int j = 0; j < kTilesOf8; j += 2) {
+      // Matrices: rows 0..7 and 8..15 of column tile j, the same of j + 1.
+      const float* s = S + c * (width / 2) + 4 * j;
+      const u32 row = lane % 16, column = 16 * (j + lane / 16);
+      stmatrix_x4(base + swizzled<width>(row, column), pack<config.io>(s[0], s[1]),
+                  pack<config.io>(s[2], s[3]), pack<config.io>(s[4], s[5]),
+                  pack<config.io>(s[6], s[7]));
+    }
+    __syncwarp();
+    const i64 n = work.n0 + 64 * warpgroup + 16 * warp;
+    const i64 at = ((work.p0 / width + c) * i64{config.n_pad()} + n) * width;
+    uint4* to = reinterpret_cast<uint4*>(tile + at);
+    const uint4* from = reinterpret_cast<const uint4*>(rows);
+#pragma unroll
+    for (int i = lane; i < 2 * width; i += 32) to[i] = from[i];
+    __syncwarp();
+  }
+}
+
+// x rows behind the chunk's tokens belong to another sequence: 0 times their NaN would be NaN.
+template <FwdPassStateConfig config>
+__device__ void zero_rows_behind(int len, typename FwdPassStateShared<config>::Stage& stage) {
+  constexpr int kWords = config.width() / 2;
+  for (int c = 0; c < config.p_tile / config.width(); ++c) {
+    u32* words = reinterpret_cast<u32*>(stage.x[c]);
+    for (int i = len * kWords + threadIdx.x; i < config.q * kWords; i += 128 * config.warpgroups) {
+      words[i] = 0;
+    }
+  }
+  fence_async();
+  barrier_sync(1, 128 * config.warpgroups);
+}
+
+template <FwdPassStateConfig config>
+__device__ void walk(const FwdPassStateParams& params, FwdPassStateShared<config>& shared) {
+  constexpr int q = config.q;
+  constexpr int kAccumulators = config.p_tile / 2;
+  const Work<config> work(params);
+  const int thread = threadIdx.x % 128, warpgroup = threadIdx.x / 128, lane = thread % 32;
+
+  float S[kAccumulators];
+#pragma unroll
+  for (int i = 0; i < kAccumulators; ++i) S[i] = 0.0f;
+  if (params.initial_states.data) {
+    const Tensor& initial = params.initial_states;
+    for_each_element<config>(work, [&](int i, int p, int n) {
+      S[i] = cuda::load(initial, work.sequence * initial.strides[0] +
+                                     work.head * initial.strides[1] + p * initial.strides[2] +
+                                     n * initial.strides[3]);
+    });
+  }
+  double log_decay = 0.0;
+  i64 chunk_states_row = 0;
+  if (config.packing == Packing::kOffsets && params.chunk_states.data) {
+    for (i64 i = 0; i < work.sequence; ++i) {  // TODO
+      const Span span = tokens_of<config.packing>(params.chunking, i);
+      if (span.end > span.begin) {
+        chunk_states_row += (span.end - span.begin) / params.chunking.state_every;
+      }
+    }
+  }
+
+  const i64 slot0 = first_slot<q, config.packing>(params.chunking, work.sequence);
+  constexpr i64 kTileElements = i64{config.p_pad()} * config.n_pad();
+  Cursor<config.stages> cursor;
+  for (i64 j = 0;; ++j) {
+    const Chunk chunk = chunk_of<q, config.packing>(params.chunking, work.sequence, j);
+    if (chunk.len == 0) break;
+    const i64 index = (slot0 + j) * params.h + work.head;
+    const float decay = params.decay.chunk[index];
+    if (params.log_decay.data) log_decay += params.decay.chunk_log[index];
+    if (j > 0 || params.initial_states.data) {
+      write_tile<config>(params.states + index * kTileElements, work, S, shared);
+    }
+
+    cursor.wait_full(shared.ring);
+    auto& stage = shared.stage[cursor.stage];
+    if (config.ragged && chunk.len < q) zero_rows_behind<config>(chunk.len, stage);
+    const float* weight = stage.weight + (config.ragged ? chunk.begin & 3 : 0);
+    const u32 x = shared_address(stage.x), B = shared_address(stage.B[warpgroup]);
+#pragma unroll
+    for (int i = 0; i < kAccumulators; ++i) S[i] *= decay;
+#pragma unroll
+    for (int k = 0; k < q; k += 16) {
+      u32 A[4];
+      // Matrices: n 0..7 and 8..15 of tokens k..k+7, the same of tokens k+8..k+15.
+      const u32 row = k + lane % 8 + lane / 16 * 8;
+      const u32 column = 2 * (16 * (thread / 32) + lane / 8 % 2 * 8);
+      ldmatrix_x4_trans(A, B + swizzled<64>(row, column));
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int t = k + 8 * half + lane % 4 * 2;
+        const float w0 = weight[t], w1 = weight[t + 1];
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          u32& a = A[2 * half + i];
+          const float2 b = unpack<config.io>(a);
+          a = pack<config.io>(b.x * w0, b.y * w1);
+          if (chunk.len < q) {
+            if (t >= chunk.len) a = 0;
+            if (t + 1 >= chunk.len) a &= 0xffffu;
+          }
+        }
+      }
+      wgmma_fence();
+      product<config.io, config.p_tile, config.width(), q>(S, A, x, k, 1);
+      wgmma_commit();
+    }
+    wgmma_wait<0>();
+    hold(S);
+    cursor.release(shared.ring);
+    cursor.next();
+    if (params.chunk_states.data && chunk.chunk_states_row >= 0) {
+      write<config>(params.chunk_states, chunk.row, chunk_states_row + chunk.chunk_states_row, work,
+                    S);
+    }
+  }
+  if (params.final_states.data) {
+    write<config>(params.final_states, work.sequence, work.head, work, S);
+  }
+  if (params.log_decay.data && threadIdx.x == 0 && work.p0 == 0 && work.n0 == 0) {
+    store(params.log_decay,
+          work.sequence * params.log_decay.strides[0] + work.head * params.log_decay.strides[1],
+          static_cast<float>(log_decay));
+  }
+}
+
+}  // namespace fwd_pass_state_roles
+
+template <FwdPassStateConfig config>
+__device__ void fwd_pass_state(const FwdPassStateParams& params) {
+  extern __shared__ __align__(1024) u8 memory[];
+  auto& shared = *reinterpret_cast<FwdPassStateShared<config>*>(memory);
+  if (threadIdx.x == 0) {
+    shared.ring.init(128 * config.warpgroups);
+    fence_barrier_init();
+  }
+  __syncthreads();
+  if (threadIdx.x >= 128 * config.warpgroups) {
+    if (threadIdx.x % 32 == 0) fwd_pass_state_roles::load<config>(params, shared);
+  } else {
+    fwd_pass_state_roles::walk<config>(params, shared);
+  }
+}
+
+}  // namespace chunkscan::cuda
