@@ -25,9 +25,12 @@ constexpr int round_up(int value, int multiple) {
 
 struct ChunkCumsumConfig {
   int q = 128;
+  int heads = 32;  // of a block; a multiple of the 8 warps
   Packing packing = Packing::kNone;
   // Also writes what rounding cs to fp32 loses: where products are fp32.
   bool compensated = false;
+
+  constexpr int threads() const { return 256; }
 };
 
 // State tiles in the workspace are laid out as their reader wants them in shared memory: p in
@@ -67,7 +70,10 @@ struct ComputeOutConfig {
   constexpr int p_pad() const { return round_up(p, 16); }          // columns computed
   constexpr int p_cols() const { return round_up(p, p_width()); }  // columns in shared memory
   constexpr int warpgroups() const { return q / 64; }
-  constexpr int threads() const { return 128 * warpgroups() + 32; }
+  // Two warpgroups need more registers than 288 threads can have (a quarter of a multiprocessor
+  // would hold three warps), so the one feeding warp is a whole warpgroup that gives its own away.
+  constexpr bool moves_registers() const { return warpgroups() > 1; }
+  constexpr int threads() const { return 128 * warpgroups() + (moves_registers() ? 128 : 32); }
 };
 
 }  // namespace chunkscan::cuda

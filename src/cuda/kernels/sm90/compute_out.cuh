@@ -190,38 +190,49 @@ struct Rows {
     barrier_sync(1, kThreads);
   }
 
-  // D x, the gate, rounding; then each warp copies its 16 rows out of shared memory.
-  __device__ void write(const float* Y, const Chunk& chunk, int head,
-                        const typename Shared::Head& stage) const {
-    const bool has_D = params.D.data != nullptr;
-    const i64 D_at = head * params.D.strides[0];
-    float D = has_D && !params.D_per_head_dim ? cuda::load(params.D, D_at) : 0.0f;
-    float D_next = D;
+  // Y += D x. The thread's elements of a tile: tile_at().
+  template <bool per_head_dim>
+  __device__ void add_D_x(float* Y, int head, const typename Shared::Head& stage) const {
+    const i64 at = head * params.D.strides[0];
+    float D0 = 0.0f, D1 = 0.0f;
+    if constexpr (!per_head_dim) D0 = D1 = cuda::load(params.D, at);
 #pragma unroll
-    for (int tile = 0; tile < kOut / 4; ++tile) {
-      const int column = tile * 8 / Shared::kWidth, p = tile * 8 % Shared::kWidth + lane % 4 * 2;
-      if (has_D && params.D_per_head_dim) {
-        const int at = tile * 8 + lane % 4 * 2;
-        D = at < config.p ? cuda::load(params.D, D_at + at * params.D.strides[1]) : 0.0f;
-        D_next = at + 1 < config.p ? cuda::load(params.D, D_at + (at + 1) * params.D.strides[1])
-                                   : 0.0f;
+    for (int j = 0; j < kOut / 4; ++j) {
+      if constexpr (per_head_dim) {
+        const int p = 8 * j + lane % 4 * 2;
+        D0 = p < config.p ? cuda::load(params.D, at + p * params.D.strides[1]) : 0.0f;
+        D1 = p + 1 < config.p ? cuda::load(params.D, at + (p + 1) * params.D.strides[1]) : 0.0f;
       }
 #pragma unroll
       for (int below = 0; below < 2; ++below) {
-        const u32 offset = swizzled<Shared::kWidth>(row + 8 * below, 2 * p);
-        float y0 = Y[4 * tile + 2 * below], y1 = Y[4 * tile + 2 * below + 1];
-        if (has_D) {
-          const float2 x = unpack<config.io>(word(stage.xz[0][column], offset));
-          y0 += D * x.x;
-          y1 += D_next * x.y;
-        }
+        const float2 x = unpack<config.io>(*tile_at(stage.xz[0], j, below));
+        Y[4 * j + 2 * below] += D0 * x.x;
+        Y[4 * j + 2 * below + 1] += D1 * x.y;
+      }
+    }
+  }
+
+  // The gate and rounding; then each warp copies its 16 rows out of shared memory.
+  __device__ void write(float* Y, const Chunk& chunk, int head,
+                        const typename Shared::Head& stage) const {
+    if (params.D.data) {
+      if (params.D_per_head_dim) {
+        add_D_x<true>(Y, head, stage);
+      } else {
+        add_D_x<false>(Y, head, stage);
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < kOut / 4; ++j) {
+#pragma unroll
+      for (int below = 0; below < 2; ++below) {
+        float* y = Y + 4 * j + 2 * below;
         if constexpr (config.z) {
-          const float2 z = unpack<config.io>(word(stage.xz[1][column], offset));
-          y0 *= silu(z.x);
-          y1 *= silu(z.y);
+          const float2 z = unpack<config.io>(*tile_at(stage.xz[1], j, below));
+          y[0] *= silu(z.x);
+          y[1] *= silu(z.y);
         }
-        *reinterpret_cast<u32*>(reinterpret_cast<u8*>(shared.y[column]) + offset) =
-            pack<config.io>(y0, y1);
+        *tile_at(shared.y, j, below) = pack<config.io>(y[0], y[1]);
       }
     }
     __syncwarp();
@@ -243,9 +254,14 @@ struct Rows {
     __syncwarp();
   }
 
-  static __device__ u32 word(const u16 (*tile)[Shared::kWidth], u32 offset) {
-    return *reinterpret_cast<const u32*>(reinterpret_cast<const u8*>(tile) + offset);
+  // Where the thread's two neighbours of column tile j are, in its first row or the one 8 below.
+  __device__ u32* tile_at(const u16 (*tile)[q][Shared::kWidth], int j, int below) const {
+    const int column = 8 * j / Shared::kWidth, p = 8 * j % Shared::kWidth + lane % 4 * 2;
+    const u8* base = reinterpret_cast<const u8*>(tile[column]);
+    return reinterpret_cast<u32*>(
+        const_cast<u8*>(base + swizzled<Shared::kWidth>(row + 8 * below, 2 * p)));
   }
+
   static __device__ float silu(float z) { return z / (1.0f + exp2_fast(-1.44269504f * z)); }
 
   template <bool has_state>
@@ -311,15 +327,10 @@ struct Rows {
 
 template <ComputeOutConfig config, int wg = 0>
 __device__ void compute(const ComputeOutParams& params, ComputeOutShared<config>& shared) {
-  if constexpr (wg < config.warpgroups()) {
-    if (threadIdx.x / 128 == wg) {
-      Rows<config, wg>(params, shared).run();
-    } else {
-      compute<config, wg + 1>(params, shared);
-    }
-  } else if (threadIdx.x % 32 == 0) {
-    load<config>(params, shared);
+  if constexpr (wg + 1 < config.warpgroups()) {
+    if (threadIdx.x / 128 != wg) return compute<config, wg + 1>(params, shared);
   }
+  Rows<config, wg>(params, shared).run();
 }
 
 }  // namespace compute_out_roles
@@ -329,12 +340,18 @@ __device__ void compute_out(const ComputeOutParams& params) {
   extern __shared__ __align__(1024) u8 memory[];
   auto& shared = *reinterpret_cast<ComputeOutShared<config>*>(memory);
   if (threadIdx.x == 0) {
-    shared.chunks.init(128 * config.warpgroups());
-    shared.heads.init(128 * config.warpgroups());
+    shared.chunks.init(4 * config.warpgroups());
+    shared.heads.init(4 * config.warpgroups());
     fence_barrier_init();
   }
   __syncthreads();
-  compute_out_roles::compute<config>(params, shared);
+  if (threadIdx.x >= 128 * config.warpgroups()) {
+    if constexpr (config.moves_registers()) lower_registers<24>();
+    if (threadIdx.x == 128 * config.warpgroups()) compute_out_roles::load<config>(params, shared);
+  } else {
+    if constexpr (config.moves_registers()) raise_registers<240>();
+    compute_out_roles::compute<config>(params, shared);
+  }
 }
 
 }  // namespace chunkscan::cuda

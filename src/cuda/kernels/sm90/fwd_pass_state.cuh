@@ -5,7 +5,9 @@
 // A block owns a sequence, a head and a slice of the state (64 rows of n a warpgroup, p_tile columns
 // of p), keeps it in fp32 registers and walks the sequence's chunks: nothing is exchanged between
 // blocks. One warp feeds x, B and the weights through a ring of stages; the warpgroups weigh B on
-// its way from shared memory to the registers of operand A (n x tokens), x is operand B.
+// its way from shared memory to the registers of operand A (n x tokens), x is operand B. S is the
+// only chain from chunk to chunk, so whatever does not need it happens while the tensor cores work
+// on the chunk before.
 #pragma once
 
 #include "chunks.cuh"
@@ -102,26 +104,22 @@ __device__ void write(const Tensor& tensor, i64 i0, i64 i1, const Work<config>& 
   });
 }
 
-// The state tile of 16 bits that compute_out reads. Each warp brings its 16 rows of n into the
-// order of shared memory and copies them out, 16 bytes a thread.
+// The state tile of 16 bits that compute_out reads, from pairs of neighbours in p. Each warp brings
+// its 16 rows of n into the order of shared memory and copies them out, 16 bytes a thread.
 template <FwdPassStateConfig config>
-__device__ void write_tile(u16* tile, const Work<config>& work, const float* S,
+__device__ void write_tile(u16* tile, const Work<config>& work, const u32* pairs,
                            FwdPassStateShared<config>& shared) {
   constexpr int width = config.width();
-  constexpr int kTilesOf8 = width / 8;
   const int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32, warpgroup = threadIdx.x / 128;
 #pragma unroll
   for (int c = 0; c < config.p_tile / width; ++c) {
     u16(*rows)[width] = &shared.state[warpgroup][c][16 * warp];
-    const u32 base = shared_address(rows);
 #pragma unroll
-    for (int j = 0; j < kTilesOf8; j += 2) {
+    for (int j = 0; j < width / 8; j += 2) {
       // Matrices: rows 0..7 and 8..15 of column tile j, the same of j + 1.
-      const float* s = S + c * (width / 2) + 4 * j;
+      const u32* s = pairs + c * (width / 4) + 2 * j;
       const u32 row = lane % 16, column = 16 * (j + lane / 16);
-      stmatrix_x4(base + swizzled<width>(row, column), pack<config.io>(s[0], s[1]),
-                  pack<config.io>(s[2], s[3]), pack<config.io>(s[4], s[5]),
-                  pack<config.io>(s[6], s[7]));
+      stmatrix_x4(shared_address(rows) + swizzled<width>(row, column), s[0], s[1], s[2], s[3]);
     }
     __syncwarp();
     const i64 n = work.n0 + 64 * warpgroup + 16 * warp;
@@ -148,99 +146,158 @@ __device__ void zero_rows_behind(int len, typename FwdPassStateShared<config>::S
   barrier_sync(1, 128 * config.warpgroups);
 }
 
+// Operand A of S += A x: n x tokens, weight_j B_j, 0 behind the chunk's tokens.
 template <FwdPassStateConfig config>
-__device__ void walk(const FwdPassStateParams& params, FwdPassStateShared<config>& shared) {
-  constexpr int q = config.q;
-  constexpr int kAccumulators = config.p_tile / 2;
-  const Work<config> work(params);
-  const int thread = threadIdx.x % 128, warpgroup = threadIdx.x / 128, lane = thread % 32;
-
-  float S[kAccumulators];
+__device__ void weigh_B(u32 (&A)[config.q / 16][4], const Chunk& chunk,
+                        const typename FwdPassStateShared<config>::Stage& stage) {
+  const int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
+  const float* weight = stage.weight + (config.ragged ? chunk.begin & 3 : 0);
+  const u32 B = shared_address(stage.B[threadIdx.x / 128]);
 #pragma unroll
-  for (int i = 0; i < kAccumulators; ++i) S[i] = 0.0f;
-  if (params.initial_states.data) {
-    const Tensor& initial = params.initial_states;
-    for_each_element<config>(work, [&](int i, int p, int n) {
-      S[i] = cuda::load(initial, work.sequence * initial.strides[0] +
-                                     work.head * initial.strides[1] + p * initial.strides[2] +
-                                     n * initial.strides[3]);
-    });
+  for (int k = 0; k < config.q; k += 16) {
+    // Matrices: n 0..7 and 8..15 of tokens k..k+7, the same of tokens k+8..k+15.
+    const u32 row = k + lane % 8 + lane / 16 * 8, column = 2 * (16 * warp + lane / 8 % 2 * 8);
+    ldmatrix_x4_trans(A[k / 16], B + swizzled<64>(row, column));
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int t = k + i / 2 * 8 + lane % 4 * 2;
+      u32& a = A[k / 16][i];
+      const float2 b = unpack<config.io>(a);
+      a = pack<config.io>(b.x * weight[t], b.y * weight[t + 1]);
+    }
   }
-  double log_decay = 0.0;
-  i64 chunk_states_row = 0;
-  if (config.packing == Packing::kOffsets && params.chunk_states.data) {
-    for (i64 i = 0; i < work.sequence; ++i) {  // TODO
-      const Span span = tokens_of<config.packing>(params.chunking, i);
-      if (span.end > span.begin) {
-        chunk_states_row += (span.end - span.begin) / params.chunking.state_every;
+  if (chunk.len < config.q) {
+#pragma unroll
+    for (int k = 0; k < config.q; k += 16) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int t = k + i / 2 * 8 + lane % 4 * 2;
+        if (t >= chunk.len) A[k / 16][i] = 0;
+        if (t + 1 >= chunk.len) A[k / 16][i] &= 0xffffu;
       }
     }
   }
+}
 
-  const i64 slot0 = first_slot<q, config.packing>(params.chunking, work.sequence);
-  constexpr i64 kTileElements = i64{config.p_pad()} * config.n_pad();
-  Cursor<config.stages> cursor;
-  for (i64 j = 0;; ++j) {
-    const Chunk chunk = chunk_of<q, config.packing>(params.chunking, work.sequence, j);
-    if (chunk.len == 0) break;
-    const i64 index = (slot0 + j) * params.h + work.head;
-    const float decay = params.decay.chunk[index];
-    if (params.log_decay.data) log_decay += params.decay.chunk_log[index];
-    if (j > 0 || params.initial_states.data) {
-      write_tile<config>(params.states + index * kTileElements, work, S, shared);
+// Rows of chunk_states that belong to the sequences before.
+template <FwdPassStateConfig config>
+__device__ i64 chunk_states_before(const Chunking& chunking, i64 sequence) {
+  i64 rows = 0;
+  if constexpr (config.packing == Packing::kOffsets) {
+    const int lane = threadIdx.x % 32;
+    for (i64 i = lane; i < sequence; i += 32) {
+      const Span span = tokens_of<config.packing>(chunking, i);
+      if (span.end > span.begin) rows += (span.end - span.begin) / chunking.state_every;
     }
+    for (int step = 16; step > 0; step /= 2) rows += __shfl_xor_sync(~0u, rows, step);
+  }
+  return rows;
+}
 
-    cursor.wait_full(shared.ring);
-    auto& stage = shared.stage[cursor.stage];
-    if (config.ragged && chunk.len < q) zero_rows_behind<config>(chunk.len, stage);
-    const float* weight = stage.weight + (config.ragged ? chunk.begin & 3 : 0);
-    const u32 x = shared_address(stage.x), B = shared_address(stage.B[warpgroup]);
+template <FwdPassStateConfig config>
+struct Walker {
+  static constexpr int q = config.q;
+  static constexpr int kAccumulators = config.p_tile / 2;
+  static constexpr i64 kTileElements = i64{config.p_pad()} * config.n_pad();
+
+  const FwdPassStateParams& params;
+  FwdPassStateShared<config>& shared;
+  const Work<config> work;
+  Cursor<config.stages> cursor;  // of the chunk at hand
+  Chunk chunk;
+  i64 j = 0;            // its number in the sequence
+  i64 index;            // of it and the head, in `decay` and `states`
+  float decay;          // over it
+  i64 chunk_states_row;  // the sequence's first
+  double log_decay = 0.0;
+  float S[kAccumulators];
+
+  __device__ Walker(const FwdPassStateParams& params, FwdPassStateShared<config>& shared)
+      : params(params), shared(shared), work(params) {
+    index = first_slot<q, config.packing>(params.chunking, work.sequence) * params.h + work.head;
+    chunk = chunk_of<q, config.packing>(params.chunking, work.sequence, 0);
+    decay = chunk.len > 0 ? params.decay.chunk[index] : 1.0f;
+    chunk_states_row =
+        params.chunk_states.data ? chunk_states_before<config>(params.chunking, work.sequence) : 0;
 #pragma unroll
-    for (int i = 0; i < kAccumulators; ++i) S[i] *= decay;
+    for (int i = 0; i < kAccumulators; ++i) S[i] = 0.0f;
+    if (const Tensor& initial = params.initial_states; initial.data) {
+      for_each_element<config>(work, [&](int i, int p, int n) {
+        S[i] = cuda::load(initial, work.sequence * initial.strides[0] +
+                                       work.head * initial.strides[1] + p * initial.strides[2] +
+                                       n * initial.strides[3]);
+      });
+    }
+  }
+
+  __device__ void run() {
+    u32 even[q / 16][4], odd[q / 16][4];  // tensor cores read one while the other is made
+    if (chunk.len > 0) arrive(even, chunk, cursor);
+    while (chunk.len > 0) {
+      step(even, odd);
+      if (chunk.len == 0) break;
+      step(odd, even);
+    }
+    if (params.final_states.data) {
+      write<config>(params.final_states, work.sequence, work.head, work, S);
+    }
+    if (params.log_decay.data && threadIdx.x == 0 && work.p0 == 0 && work.n0 == 0) {
+      store(params.log_decay,
+            work.sequence * params.log_decay.strides[0] + work.head * params.log_decay.strides[1],
+            static_cast<float>(log_decay));
+    }
+  }
+
+  // Waits for a chunk's tiles and weighs its B.
+  __device__ void arrive(u32 (&A)[q / 16][4], const Chunk& tokens,
+                         const Cursor<config.stages>& at) {
+    at.wait_full(shared.ring);
+    auto& stage = shared.stage[at.stage];
+    if (config.ragged && tokens.len < q) zero_rows_behind<config>(tokens.len, stage);
+    weigh_B<config>(A, tokens, stage);
+  }
+
+  // One chunk, whose weighted B is A; the next one's goes to A_next.
+  __device__ void step(u32 (&A)[q / 16][4], u32 (&A_next)[q / 16][4]) {
+    u32 entering[kAccumulators / 2];
+#pragma unroll
+    for (int i = 0; i < kAccumulators; i += 2) {
+      entering[i / 2] = pack<config.io>(S[i], S[i + 1]);
+      S[i] *= decay;
+      S[i + 1] *= decay;
+    }
+    const u32 x = shared_address(shared.stage[cursor.stage].x);
+    wgmma_fence();
 #pragma unroll
     for (int k = 0; k < q; k += 16) {
-      u32 A[4];
-      // Matrices: n 0..7 and 8..15 of tokens k..k+7, the same of tokens k+8..k+15.
-      const u32 row = k + lane % 8 + lane / 16 * 8;
-      const u32 column = 2 * (16 * (thread / 32) + lane / 8 % 2 * 8);
-      ldmatrix_x4_trans(A, B + swizzled<64>(row, column));
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int t = k + 8 * half + lane % 4 * 2;
-        const float w0 = weight[t], w1 = weight[t + 1];
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          u32& a = A[2 * half + i];
-          const float2 b = unpack<config.io>(a);
-          a = pack<config.io>(b.x * w0, b.y * w1);
-          if (chunk.len < q) {
-            if (t >= chunk.len) a = 0;
-            if (t + 1 >= chunk.len) a &= 0xffffu;
-          }
-        }
-      }
-      wgmma_fence();
-      product<config.io, config.p_tile, config.width(), q>(S, A, x, k, 1);
-      wgmma_commit();
+      product<config.io, config.p_tile, config.width(), q>(S, A[k / 16], x, k, 1);
     }
+    wgmma_commit();
+
+    // The tensor cores work: everything that does not need the new S.
+    const Chunk next = chunk_of<q, config.packing>(params.chunking, work.sequence, j + 1);
+    if (next.len > 0) decay = params.decay.chunk[index + params.h];
+    if (params.log_decay.data) log_decay += params.decay.chunk_log[index];
+    if (j > 0 || params.initial_states.data) {
+      write_tile<config>(params.states + index * kTileElements, work, entering, shared);
+    }
+    Cursor<config.stages> next_cursor = cursor;
+    next_cursor.next();
+    if (next.len > 0) arrive(A_next, next, next_cursor);
+
     wgmma_wait<0>();
     hold(S);
     cursor.release(shared.ring);
-    cursor.next();
     if (params.chunk_states.data && chunk.chunk_states_row >= 0) {
       write<config>(params.chunk_states, chunk.row, chunk_states_row + chunk.chunk_states_row, work,
                     S);
     }
+    chunk = next;
+    cursor = next_cursor;
+    index += params.h;
+    ++j;
   }
-  if (params.final_states.data) {
-    write<config>(params.final_states, work.sequence, work.head, work, S);
-  }
-  if (params.log_decay.data && threadIdx.x == 0 && work.p0 == 0 && work.n0 == 0) {
-    store(params.log_decay,
-          work.sequence * params.log_decay.strides[0] + work.head * params.log_decay.strides[1],
-          static_cast<float>(log_decay));
-  }
-}
+};
 
 }  // namespace fwd_pass_state_roles
 
@@ -249,14 +306,14 @@ __device__ void fwd_pass_state(const FwdPassStateParams& params) {
   extern __shared__ __align__(1024) u8 memory[];
   auto& shared = *reinterpret_cast<FwdPassStateShared<config>*>(memory);
   if (threadIdx.x == 0) {
-    shared.ring.init(128 * config.warpgroups);
+    shared.ring.init(4 * config.warpgroups);
     fence_barrier_init();
   }
   __syncthreads();
   if (threadIdx.x >= 128 * config.warpgroups) {
     if (threadIdx.x % 32 == 0) fwd_pass_state_roles::load<config>(params, shared);
   } else {
-    fwd_pass_state_roles::walk<config>(params, shared);
+    fwd_pass_state_roles::Walker<config>(params, shared).run();
   }
 }
 

@@ -8,18 +8,20 @@ namespace chunkscan::cuda {
 // Byte offset of column byte `column` in row `row` of a tile with rows of `width` 16-bit elements.
 template <int width>
 __device__ inline u32 swizzled(u32 row, u32 column) {
-  const u32 offset = row * (2 * width) + column;
-  return offset ^ (offset >> 3 & (2 * width - 16));
+  const u32 start = row * (2 * width);
+  return start + (column ^ (start >> 3 & (2 * width - 16)));
 }
 
-// d += A B for a B of any number of columns, a multiple of 16, that lie in columns of `width`.
-// B at `address`: rows along N, `rows` of them in a column; K rows k..k+15.
-template <Element e, int columns, int width, int rows, class A>
+// d += A B for a B of any number of columns, a multiple of 16. B at `address`: `rows` rows along K,
+// columns of `width` one behind the other; K runs over rows k..k+15.
+template <Element e, int columns, int width, int rows, int first = 0, class A>
 __device__ inline void product(float* d, const A& a, u32 address, int k, int more) {
-  constexpr int N = columns < width ? columns : width;
-  wgmma<e, N, 1>(d, a, Operand(address + k * 2 * width, width, 0), more);
+  constexpr int N = columns >= 64 ? 64 : columns >= 32 ? 32 : 16;
+  constexpr u32 kColumnBytes = rows * 2 * width;
+  constexpr u32 kFirst = first / width * kColumnBytes + first % width * 2;
+  wgmma<e, N, 1>(d, a, Operand(address + kFirst + k * 2 * width, width, kColumnBytes), more);
   if constexpr (columns > N) {
-    product<e, columns - N, width, rows>(d + N / 2, a, address + rows * 2 * width, k, more);
+    product<e, columns - N, width, rows, first + N>(d + N / 2, a, address, k, more);
   }
 }
 
@@ -59,8 +61,10 @@ struct Cursor {
     mbarrier_expect(barrier, bytes);
     return barrier;
   }
+  // By every warp; `consumers` of Ring::init counts warps.
   __device__ void release(Ring<stages>& ring) const {
-    mbarrier_arrive(shared_address(&ring.empty[stage]));
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) mbarrier_arrive(shared_address(&ring.empty[stage]));
   }
 };
 
