@@ -82,7 +82,12 @@ __device__ void scan_head(const ChunkCumsumParams& params, const Chunk& chunk, i
     if constexpr (config.compensated) {
       params.decay.cs_low[at + t] = to_float(sum[k] - __float2ll_rn(cs * kFixedPoint));
     }
-    params.decay.weight[at + t] = dt[k] * exp2f(to_float(whole - sum[k]));
+    float weight = dt[k] * exp2f(to_float(whole - sum[k]));
+    if constexpr (config.split_weights) {
+      const float high = bf16_to_float(bf16_bits(weight));
+      weight = __uint_as_float(pack<Element::kBF16>(high, weight - high));
+    }
+    params.decay.weight[at + t] = weight;
   }
   const i64 index = slot * params.h + head;
   if (lane == 0) params.decay.chunk[index] = exp2f(to_float(whole));

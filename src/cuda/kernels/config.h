@@ -29,6 +29,7 @@ struct ChunkCumsumConfig {
   Packing packing = Packing::kNone;
   // Also writes what rounding cs to fp32 loses: where products are fp32.
   bool compensated = false;
+  bool split_weights = false;  // see Decay::weight
 
   constexpr int threads() const { return 256; }
 };

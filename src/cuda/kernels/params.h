@@ -35,7 +35,8 @@ struct alignas(8) CsDt {
 struct Decay {
   CsDt* cs_dt;
   float* cs_low;      // what rounding cs to fp32 lost; where products are fp32
-  float* weight;      // dt' * decay from here to the chunk's end
+  // dt' * decay from here to the chunk's end. Split: two bf16, rounded and what rounding lost.
+  float* weight;
   float* chunk;       // (slots, h): decay over the whole chunk
   float* chunk_log;   // (slots, h): sum of dt' * A over the chunk, unclamped; or nullptr
   i64 l_pad;

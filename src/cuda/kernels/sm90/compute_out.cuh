@@ -192,10 +192,8 @@ struct Rows {
 
   // Y += D x. The thread's elements of a tile: tile_at().
   template <bool per_head_dim>
-  __device__ void add_D_x(float* Y, int head, const typename Shared::Head& stage) const {
-    const i64 at = head * params.D.strides[0];
-    float D0 = 0.0f, D1 = 0.0f;
-    if constexpr (!per_head_dim) D0 = D1 = cuda::load(params.D, at);
+  __device__ void add_D_x(float* Y, float D, i64 at, const typename Shared::Head& stage) const {
+    float D0 = D, D1 = D;
 #pragma unroll
     for (int j = 0; j < kOut / 4; ++j) {
       if constexpr (per_head_dim) {
@@ -213,13 +211,13 @@ struct Rows {
   }
 
   // The gate and rounding; then each warp copies its 16 rows out of shared memory.
-  __device__ void write(float* Y, const Chunk& chunk, int head,
+  __device__ void write(float* Y, float D, const Chunk& chunk, int head,
                         const typename Shared::Head& stage) const {
     if (params.D.data) {
       if (params.D_per_head_dim) {
-        add_D_x<true>(Y, head, stage);
+        add_D_x<true>(Y, D, head * params.D.strides[0], stage);
       } else {
-        add_D_x<false>(Y, head, stage);
+        add_D_x<false>(Y, D, 0, stage);
       }
     }
 #pragma unroll
@@ -267,6 +265,10 @@ struct Rows {
   template <bool has_state>
   __device__ void run_head(const Chunk& tokens, int head, const typename Shared::Chunk& chunk,
                            const typename Shared::Head& stage) {
+    float D = 0.0f;  // asked for now, used at the end
+    if (params.D.data && !params.D_per_head_dim) {
+      D = cuda::load(params.D, head * params.D.strides[0]);
+    }
     float Y[kOut];
     if constexpr (has_state) multiply_C_S(Y, chunk, stage);
     const CsDt* cs_dt = stage.cs_dt + (config.ragged ? tokens.begin & 1 : 0);
@@ -295,7 +297,7 @@ struct Rows {
     wgmma_commit();
     wgmma_wait<0>();
     hold(Y);
-    write(Y, tokens, head, stage);
+    write(Y, D, tokens, head, stage);
   }
 
   __device__ void run() {

@@ -146,6 +146,19 @@ __device__ void zero_rows_behind(int len, typename FwdPassStateShared<config>::S
   barrier_sync(1, 128 * config.warpgroups);
 }
 
+// weight * b for two neighbouring tokens. In bf16 the weight comes split in two, and the sum of both
+// products is rounded once: half the instructions of the way through fp32.
+template <Element e>
+__device__ inline u32 weigh(u32 b, float weight0, float weight1) {
+  if constexpr (e == Element::kBF16) {
+    const u32 w0 = __float_as_uint(weight0), w1 = __float_as_uint(weight1);
+    return fma_bf16x2(b, __byte_perm(w0, w1, 0x5410), mul_bf16x2(b, __byte_perm(w0, w1, 0x7632)));
+  } else {
+    const float2 two = unpack<e>(b);
+    return pack<e>(two.x * weight0, two.y * weight1);
+  }
+}
+
 // Operand A of S += A x: n x tokens, weight_j B_j, 0 behind the chunk's tokens.
 template <FwdPassStateConfig config>
 __device__ void weigh_B(u32 (&A)[config.q / 16][4], const Chunk& chunk,
@@ -161,9 +174,7 @@ __device__ void weigh_B(u32 (&A)[config.q / 16][4], const Chunk& chunk,
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int t = k + i / 2 * 8 + lane % 4 * 2;
-      u32& a = A[k / 16][i];
-      const float2 b = unpack<config.io>(a);
-      a = pack<config.io>(b.x * weight[t], b.y * weight[t + 1]);
+      A[k / 16][i] = weigh<config.io>(A[k / 16][i], weight[t], weight[t + 1]);
     }
   }
   if (chunk.len < config.q) {
