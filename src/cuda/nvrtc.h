@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "cuda/kernel_key.h"
 #include "cuda/sources.h"
@@ -20,7 +21,7 @@ std::string nvrtc_path();
 int nvrtc_version();
 
 // 80, 86, 90, ...: ascending; empty where there is no compiler.
-std::span<const int> nvrtc_architectures();
+std::vector<int> nvrtc_architectures();
 
 // `architecture`: "sm_90a" gives a cubin. A chip that this compiler does not know gets PTX of the
 // newest older one that it knows. Throws Error(kRuntime): no compiler, or the compiler's first
