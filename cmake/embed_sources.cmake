@@ -8,7 +8,7 @@ set(index 0)
 foreach(name IN LISTS names)
   file(READ ${FOLDER}/${name} bytes HEX)
   string(REGEX REPLACE "(..)" "\\\\x\\1" bytes "${bytes}")  # every byte: nothing needs an escape
-  # One literal for each 16 bytes, for compilers with a limit on the length of one.
+  # Lines of 16 bytes, the pieces of one literal.
   string(REGEX REPLACE "(................................................................)" "\\1\"\n    \"" bytes "${bytes}")
   string(APPEND texts "constexpr char kText${index}[] =\n    \"${bytes}\";\n")
   string(APPEND rows "    {\"${name}\", {kText${index}, sizeof kText${index} - 1}},\n")
