@@ -39,8 +39,8 @@ std::string first_error(const std::string& log) {
 
 std::string nvrtc_unavailable() {
   if (nvrtc_library() != nullptr) return "";
-  return "expected NVRTC 12 or 13 (pip install nvidia-cuda-nvrtc-cu12, or a CUDA toolkit), "
-         "got none";
+  return "expected NVRTC 12 or 13 (of a CUDA toolkit, or of the Python packages "
+         "nvidia-cuda-nvrtc-cu12 and nvidia-cuda-nvrtc), got none";
 }
 
 std::string nvrtc_path() {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 
 #include "cuda/environment.h"
 
@@ -27,6 +28,22 @@ std::vector<fs::path> folders_in(const fs::path& folder, const std::string& pref
   return found;
 }
 
+// <root> of <root>/bin/python3: this process where it is Python, and the first on the path.
+std::vector<fs::path> interpreter_roots() {
+  std::vector<fs::path> roots;
+  std::error_code error;
+  const fs::path self = fs::canonical("/proc/self/exe", error);
+  if (self.filename().string().starts_with("python")) roots.push_back(self.parent_path());
+  std::istringstream path(environment("PATH"));
+  for (std::string folder; std::getline(path, folder, ':');) {
+    if (!fs::exists(fs::path(folder) / "python3", error)) continue;
+    roots.emplace_back(folder);
+    break;
+  }
+  for (fs::path& root : roots) root = root.parent_path();
+  return roots;
+}
+
 // site-packages and dist-packages that a Python interpreter would look into.
 std::vector<fs::path> python_folders() {
   std::vector<fs::path> found;
@@ -41,6 +58,8 @@ std::vector<fs::path> python_folders() {
   for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
     if (const std::string root = environment(name); !root.empty()) roots.emplace_back(root);
   }
+  const std::vector<fs::path> interpreters = interpreter_roots();
+  roots.insert(roots.end(), interpreters.begin(), interpreters.end());
   if (const std::string home = environment("HOME"); !home.empty()) {
     roots.push_back(fs::path(home) / ".local");
   }

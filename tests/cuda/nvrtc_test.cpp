@@ -2,6 +2,7 @@
 #include "cuda/nvrtc.h"
 
 #include <filesystem>
+#include <set>
 
 #include "cuda/fixture.h"
 #include "cuda/nvrtc_search.h"
@@ -72,11 +73,12 @@ TEST_P(Nvrtc, RefusesWhatIsNoArchitecture) {
 }
 
 std::vector<std::string> installed() {
-  std::vector<std::string> files = {""};
+  std::set<std::string> files = {""};  // the one that the search finds
   for (const std::string& candidate : nvrtc_candidates(99)) {
-    if (std::filesystem::path(candidate).is_absolute()) files.push_back(candidate);
+    const std::filesystem::path path(candidate);
+    if (path.is_absolute()) files.insert(std::filesystem::canonical(path));
   }
-  return files;
+  return {files.begin(), files.end()};
 }
 
 std::string name_of(const testing::TestParamInfo<std::string>& info) {
