@@ -21,7 +21,7 @@ CudaInfo cuda_info() {
   const cuda::PackState pack = cuda::default_pack();
   info.pack = pack.path;
   info.pack_reason =
-      pack.path.empty() ? "none beside the library, and CHUNKSCAN_PACK names none" : pack.reason;
+      pack.path.empty() ? "not beside the library, nor named by CHUNKSCAN_PACK" : pack.reason;
   info.cache = cuda::cache_directory();
   if (info.cache.empty()) info.cache_reason = "switched off, or no home directory";
   return info;
