@@ -60,6 +60,11 @@ TEST_F(Program, InfoAsJson) {
   EXPECT_EQ(json["instruction_sets"], nlohmann::json(cpu_instruction_sets()));
   EXPECT_GE(json["threads"], 1);
   EXPECT_TRUE(json["cpu"].is_string());
+  const nlohmann::json cuda = json["cuda"];
+  for (const std::string part : {"driver", "nvrtc", "pack", "cache"}) {
+    EXPECT_FALSE(cuda[part] == "" && cuda[part + "_reason"] == "") << cuda;
+  }
+  EXPECT_EQ(cuda["gpus"].empty(), cuda["driver_reason"] != "") << cuda;
 }
 
 TEST_F(Program, InfoForPeople) {
@@ -67,6 +72,8 @@ TEST_F(Program, InfoForPeople) {
   EXPECT_EQ(ran.code, 0);
   EXPECT_THAT(ran.out, StartsWith(std::string("chunkscan ") + version()));
   EXPECT_THAT(ran.out, HasSubstr("reference  available\n"));
+  EXPECT_THAT(ran.out, HasSubstr("\ngpu driver        "));
+  EXPECT_THAT(ran.out, HasSubstr("\ngpu compiler      "));
 }
 
 TEST_F(Program, PlanFollowsTheFlags) {

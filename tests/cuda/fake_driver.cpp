@@ -1,0 +1,156 @@
+// A libcuda without a GPU: two devices, contexts and modules that are numbers. What it reports
+// follows FAKE_CUDA_VERSION, FAKE_CUDA_INIT (a CUresult) and FAKE_CUDA_DEVICES.
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "cuda/driver_types.h"
+
+using namespace chunkscan::cuda;
+
+namespace {
+
+int setting(const char* name, int otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::atoi(text);
+}
+
+std::uintptr_t number(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
+
+// Context 100 + d is the primary one of device d, 200 + d another one.
+thread_local std::vector<CUcontext> current;
+
+std::atomic<int> modules{0}, unloaded{0}, dynamic_shared{0};
+
+}  // namespace
+
+extern "C" {
+
+int fake_modules() { return modules; }
+int fake_unloaded() { return unloaded; }
+int fake_dynamic_shared() { return dynamic_shared; }
+
+CUresult cuInit(unsigned) { return CUresult(setting("FAKE_CUDA_INIT", 0)); }
+CUresult cuDriverGetVersion(int* version) {
+  *version = setting("FAKE_CUDA_VERSION", 13000);
+  return CUDA_SUCCESS;
+}
+CUresult cuGetErrorName(CUresult, const char** text) {
+  *text = "CUDA_ERROR_FAKE";
+  return CUDA_SUCCESS;
+}
+CUresult cuGetErrorString(CUresult, const char** text) {
+  *text = "not really";
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetCount(int* count) {
+  *count = setting("FAKE_CUDA_DEVICES", 2);
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+  *device = ordinal;
+  return ordinal < setting("FAKE_CUDA_DEVICES", 2) ? CUDA_SUCCESS : CUresult(101);
+}
+CUresult cuDeviceGetName(char* name, int, CUdevice device) {
+  std::strcpy(name, device == 0 ? "Fake H200" : "Fake T4");
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
+  switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 132; break;
+    case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: *value = 50 << 20; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = device == 0 ? 9 : 7; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = device == 0 ? 0 : 5; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: *value = 233472; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = 232448; break;
+  }
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice) {
+  *bytes = std::size_t{141} << 30;
+  return CUDA_SUCCESS;
+}
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  *context = reinterpret_cast<CUcontext>(std::uintptr_t(100 + device));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetCurrent(CUcontext* context) {
+  *context = current.empty() ? nullptr : current.back();
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxPushCurrent_v2(CUcontext context) {
+  current.push_back(context);
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxPopCurrent_v2(CUcontext* context) {
+  *context = current.back();
+  current.pop_back();
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxGetDevice(CUdevice* device) {
+  *device = static_cast<int>(number(current.back()) % 100);
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxGetId(CUcontext context, unsigned long long* id) {
+  *id = number(context);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuModuleLoadData(CUmodule* module, const void*) {
+  *module = reinterpret_cast<CUmodule>(std::uintptr_t(++modules));
+  return CUDA_SUCCESS;
+}
+CUresult cuModuleUnload(CUmodule) {
+  ++unloaded;
+  return CUDA_SUCCESS;
+}
+CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
+  if (std::strcmp(name, "chunkscan_kernel") != 0) return CUresult(500);
+  *function = reinterpret_cast<CUfunction>(module);
+  return CUDA_SUCCESS;
+}
+CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int value) {
+  dynamic_shared = value;
+  return CUDA_SUCCESS;
+}
+CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction) {
+  *value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? 128
+           : attribute == CU_FUNC_ATTRIBUTE_NUM_REGS            ? 40
+           : attribute == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES   ? 1024
+                                                                : 0;
+  return CUDA_SUCCESS;
+}
+
+// Looked up, never called here.
+void cuModuleLoadDataEx() {}
+void cuLaunchKernelEx() {}
+void cuOccupancyMaxActiveBlocksPerMultiprocessor() {}
+void cuMemAlloc_v2() {}
+void cuMemFree_v2() {}
+void cuMemAllocAsync() {}
+void cuMemFreeAsync() {}
+void cuMemcpyHtoD_v2() {}
+void cuMemcpyDtoH_v2() {}
+void cuMemcpyHtoDAsync_v2() {}
+void cuMemcpyDtoHAsync_v2() {}
+void cuMemsetD8Async() {}
+void cuStreamCreate() {}
+void cuStreamDestroy_v2() {}
+void cuStreamSynchronize() {}
+void cuStreamBeginCapture_v2() {}
+void cuStreamEndCapture() {}
+void cuGraphInstantiateWithFlags() {}
+void cuGraphLaunch() {}
+void cuGraphDestroy() {}
+void cuGraphExecDestroy() {}
+void cuEventCreate() {}
+void cuEventRecord() {}
+void cuEventSynchronize() {}
+void cuEventElapsedTime() {}
+void cuEventDestroy_v2() {}
+void cuTensorMapEncodeTiled() {}
+
+}  // extern "C"
