@@ -56,24 +56,41 @@ struct alignas(64) TensorMap {
   u64 opaque[16];
 };
 
-struct FwdPassStateParams {
-  TensorMap x_map, B_map;
+// What both kinds of a kernel are told.
+struct FwdPassStateCommon {
   Chunking chunking;
   Decay decay;
   Tensor initial_states, final_states, chunk_states, log_decay;
-  u16* states;  // (slots, h) state tiles: the state entering each chunk
   int h, heads_per_group;
 };
 
-struct ComputeOutParams {
-  TensorMap x_map, z_map, B_map, C_map;
+struct FwdPassStateParams : FwdPassStateCommon {
+  TensorMap x_map, B_map;
+  u16* states;  // (slots, h) state tiles: the state entering each chunk
+};
+
+struct PortableFwdPassStateParams : FwdPassStateCommon {
+  Tensor x, B;
+  u8* states;  // (slots, h), state_bytes() each
+};
+
+struct ComputeOutCommon {
   Chunking chunking;
   Decay decay;
-  const u16* states;
   Tensor D, y;
   int h, heads_per_group;
   bool has_initial_states;
   bool D_per_head_dim;
+};
+
+struct ComputeOutParams : ComputeOutCommon {
+  TensorMap x_map, z_map, B_map, C_map;
+  const u16* states;
+};
+
+struct PortableComputeOutParams : ComputeOutCommon {
+  Tensor x, z, B, C;
+  const u8* states;
 };
 
 }  // namespace chunkscan::cuda

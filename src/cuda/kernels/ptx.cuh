@@ -35,6 +35,44 @@ __device__ inline void ldmatrix_x4_trans(u32 (&r)[4], u32 address) {
                : "memory");
 }
 
+// The same without the transposition.
+__device__ inline void ldmatrix_x4(u32 (&r)[4], u32 address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(address)
+               : "memory");
+}
+
+// Copies `bytes` <= size of them to shared memory and fills up with zeros.
+template <int size>
+__device__ inline void copy_async(u32 to, const void* from, u32 bytes) {
+  if constexpr (size == 16) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :
+                 : "r"(to), "l"(__cvta_generic_to_global(from)), "r"(bytes)
+                 : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
+                 :
+                 : "r"(to), "l"(__cvta_generic_to_global(from)), "n"(size), "r"(bytes)
+                 : "memory");
+  }
+}
+
+__device__ inline void copy_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+// Waits until at most `left` of the thread's committed groups are under way.
+template <int left>
+__device__ inline void copy_async_wait() {
+  asm volatile("cp.async.wait_group %0;" : : "n"(left) : "memory");
+}
+
+__device__ inline u32 round_to_tf32(float value) {
+  u32 bits;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
+  return bits;
+}
+
 __device__ inline void stmatrix_x4(u32 address, u32 a, u32 b, u32 c, u32 d) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
                :
