@@ -54,8 +54,8 @@ class Formatter : public CLI::Formatter {
   }
 };
 
-int report(const std::string& who, const std::string& sentence) {
-  fmt::print(stderr, "{}: {}\n", who, sentence);
+int report(const std::string& who, const char* sentence) {
+  std::fprintf(stderr, "%s: %s\n", who.c_str(), sentence);  // never throws, whatever stderr is
   return kBadInput;
 }
 
@@ -77,9 +77,7 @@ int act(const std::string& who, const Action& action) {
   }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_program(int argc, char** argv) {
   CLI::App app("The Mamba-2 (SSD) forward pass.", "chunkscan");
   app.formatter(std::make_shared<Formatter>());
 
@@ -110,4 +108,15 @@ int main(int argc, char** argv) {
     return delivered("chunkscan", kOk);
   }
   return chosen();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run_program(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "chunkscan: %s\n", error.what());
+    return kBadInput;
+  }
 }

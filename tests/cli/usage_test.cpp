@@ -1,5 +1,6 @@
 // Help, info, plan, and what the program refuses before it computes anything.
 #include <gmock/gmock.h>
+#include <sys/wait.h>
 
 #include "chunkscan/chunkscan.h"
 #include "cli/program.h"
@@ -46,6 +47,13 @@ TEST_F(Program, WrongUsageIsExitCode2) {
     EXPECT_EQ(ran.out, "") << arguments;
     EXPECT_NE(ran.err, "") << arguments;
   }
+}
+
+TEST_F(Program, AStderrThatIsFullIsNoCrash) {
+  const std::string command = PROGRAM " plan --shape 1 >/dev/null 2>/dev/full";
+  const int status = std::system(command.c_str());
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 2);
 }
 
 TEST_F(Program, InfoAsJson) {
