@@ -4,6 +4,7 @@
 
 #include "cli/text.h"
 #include "io/sentence.h"
+#include "testkit/outputs.h"
 
 namespace chunkscan::cli {
 
@@ -28,29 +29,20 @@ constexpr InputField kInputs[] = {
     {"cu_seqlens", &Inputs::cu_seqlens, false},
 };
 
-struct ExpectedField {
-  const char* name;    // in the file
-  const char* output;  // of the operation
-};
-constexpr ExpectedField kExpected[] = {{"y", "y"},
-                                       {"final_states", "final_states"},
-                                       {"final_state", "final_states"},
-                                       {"chunk_states", "chunk_states"},
-                                       {"log_decay", "log_decay"}};
-
-const ExpectedField* expected_field(const std::string& name) {
-  for (const ExpectedField& field : kExpected) {
-    if (name == field.name) return &field;
+// The output that a tensor of that name in a file is the expected result of; null for none.
+const char* expected_output(const std::string& name) {
+  for (const testkit::OutputField& field : testkit::kOutputs) {
+    if (name == field.name) return field.name;
   }
-  return nullptr;
+  return name == "final_state" ? "final_states" : nullptr;
 }
 
 // Moves the outputs that `call.file` holds to `call.expected`.
 void take_expected(FileCall& call, const std::string& path) {
   for (const auto& [name, tensor] : call.file.tensors) {
-    const ExpectedField* field = expected_field(name);
-    if (field == nullptr) continue;
-    if (!call.expected.emplace(field->output, tensor).second) {
+    const char* output = expected_output(name);
+    if (output == nullptr) continue;
+    if (!call.expected.emplace(output, tensor).second) {
       io::refuse_file(path, "tensor " + io::in_quotes(name), "final_state or final_states", "both");
     }
   }
@@ -107,7 +99,7 @@ FileCall read_call(const FileFlags& flags, const CallFlags& how) {
   for (const auto& [name, tensor] : call.file.tensors) {
     if (const auto field = input_field(name)) {
       call.inputs.*field = tensor.view();
-    } else if (expected_field(name) == nullptr) {
+    } else if (expected_output(name) == nullptr) {
       std::string names;
       for (const InputField& known : kInputs) names += std::string(known.name) + ", ";
       io::refuse_file(flags.input, "tensor " + io::in_quotes(name),

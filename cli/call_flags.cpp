@@ -1,5 +1,7 @@
 #include "cli/call_flags.h"
 
+#include <fmt/core.h>
+
 #include "cli/text.h"
 
 namespace chunkscan::cli {
@@ -14,7 +16,7 @@ void CallFlags::add(CLI::App& app) {
       ->type_name("WORDS");
   app.add_option("--chunk-size", chunk_size, "Tokens q of a chunk wanted; else the plan's choice")
       ->type_name("Q")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   app.add_option("--threads", threads, "CPU threads; else OpenMP's default")
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
@@ -25,6 +27,15 @@ void CallFlags::apply(Options& options) const {
   options.config = config;
   options.threads = threads;
   if (chunk_size > 0) options.chunk_size = chunk_size;
+}
+
+CLI::Validator at_least(std::int64_t least) {
+  const auto refusal = [least](const std::string& text) {
+    std::int64_t value = 0;
+    if (CLI::detail::lexical_cast(text, value) && value >= least) return std::string();
+    return fmt::format("expected a whole number of at least {}, got \"{}\"", least, text);
+  };
+  return CLI::Validator(refusal, "");
 }
 
 DType dtype_named(std::string_view flag, std::string_view name) {

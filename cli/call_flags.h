@@ -19,6 +19,10 @@ struct CallFlags {
   void apply(Options& options) const;
 };
 
+// Refuses whole numbers below `least` in a sentence of the usual form; CLI11's own range prints the
+// limits of its type.
+CLI::Validator at_least(std::int64_t least);
+
 DType dtype_named(std::string_view flag, std::string_view name);
 
 }  // namespace chunkscan::cli

@@ -78,11 +78,6 @@ Subject file_subject(const Flags& flags) {
   return subject;
 }
 
-testkit::Output kind_of(const std::string& name) {
-  if (name == "y") return testkit::Output::kY;
-  return name == "log_decay" ? testkit::Output::kLogDecay : testkit::Output::kState;
-}
-
 // Adds a row for every output of ours that `call` holds a result for.
 void compare_with_file(const FileCall& call, const std::string& path, const Subject& subject,
                        const Outputs& got, Result& result) {
@@ -99,9 +94,9 @@ void compare_with_file(const FileCall& call, const std::string& path, const Subj
     }
     const testkit::OwnedTensor want(DType::kF64, shape);
     testkit::copy(found->second.view(), want.view());
-    const double allowed = testkit::allowed_error(kind_of(output.name), subject.data,
-                                                  testkit::least_precise(subject.inputs),
-                                                  want.view(), output.view.dtype);
+    const double allowed =
+        testkit::allowed_error(output.kind, subject.data, testkit::least_precise(subject.inputs),
+                               want.view(), output.view.dtype);
     result.rows.push_back({path, testkit::compare(output.name, output.view, want.view(), allowed)});
   }
 }

@@ -1,9 +1,11 @@
 // chunkscan: the program. One table of subcommands, one place where failures become exit codes.
 #include <fmt/core.h>
 
+#include <cstdio>
 #include <exception>
 #include <memory>
 #include <new>
+#include <string>
 
 #include "chunkscan/chunkscan.h"
 #include "cli/subcommands.h"
@@ -52,9 +54,17 @@ class Formatter : public CLI::Formatter {
   }
 };
 
-int report(const std::string& who, const std::string& sentence) {
-  fmt::print(stderr, "{}: {}\n", who, sentence);
+int report(const std::string& who, const char* sentence) {
+  std::fprintf(stderr, "%s: %s\n", who.c_str(), sentence);  // never throws, whatever stderr is
   return kBadInput;
+}
+
+// What was printed may still wait in a buffer, and its medium may be full.
+int delivered(const std::string& who, int code) {
+  if (code == kBadInput) return code;  // has its sentence
+  // The reason may be lost: where an earlier write failed, errno has moved on.
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  return report(who, "stdout: expected all of the output to be written, got an error");
 }
 
 int act(const std::string& who, const Action& action) {
@@ -67,9 +77,7 @@ int act(const std::string& who, const Action& action) {
   }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_program(int argc, char** argv) {
   CLI::App app("The Mamba-2 (SSD) forward pass.", "chunkscan");
   app.formatter(std::make_shared<Formatter>());
 
@@ -81,7 +89,10 @@ int main(int argc, char** argv) {
     CLI::App* sub = app.add_subcommand(subcommand.name, subcommand.about);
     Action action = subcommand.add(*sub);
     sub->callback([&chosen, action, name = subcommand.name] {
-      chosen = [action, name] { return act(std::string("chunkscan ") + name, action); };
+      chosen = [action, name] {
+        const std::string who = std::string("chunkscan ") + name;
+        return delivered(who, act(who, action));
+      };
     });
   }
 
@@ -90,11 +101,22 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kOk : kBadInput;
+    return app.exit(error) == 0 ? delivered("chunkscan", kOk) : kBadInput;
   }
   if (!chosen) {
     fmt::print("{}", app.help());
-    return kOk;
+    return delivered("chunkscan", kOk);
   }
   return chosen();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run_program(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "chunkscan: %s\n", error.what());
+    return kBadInput;
+  }
 }

@@ -8,19 +8,6 @@
 
 namespace chunkscan::cli {
 
-namespace {
-
-struct Field {
-  const char* name;
-  TensorView Outputs::*view;
-};
-constexpr Field kFields[] = {{"y", &Outputs::y},
-                             {"final_states", &Outputs::final_states},
-                             {"chunk_states", &Outputs::chunk_states},
-                             {"log_decay", &Outputs::log_decay}};
-
-}  // namespace
-
 void StateFlags::add(CLI::App& app) {
   app.add_option("--state-dtype", state_dtype, "Of the states asked for: f32 | bf16 | f16")
       ->type_name("T")
@@ -28,7 +15,7 @@ void StateFlags::add(CLI::App& app) {
   app.add_option("--state-every", state_every,
                  "Spacing of chunk_states: one after every K tokens of a sequence")
       ->type_name("K")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
 }
 
 Wanted StateFlags::wanted() const {
@@ -58,14 +45,15 @@ Outputs output_shapes(const Inputs& inputs, const Wanted& wanted) {
 
 std::vector<NamedView> present(const Outputs& outputs) {
   std::vector<NamedView> views;
-  for (const Field& field : kFields) {
-    if ((outputs.*field.view).present()) views.push_back({field.name, outputs.*field.view});
+  for (const testkit::OutputField& field : testkit::kOutputs) {
+    const TensorView& view = outputs.*field.view;
+    if (view.present()) views.push_back({field.name, field.kind, view});
   }
   return views;
 }
 
 OutputMemory::OutputMemory(const Outputs& shapes) : outputs_(shapes) {
-  for (const Field& field : kFields) {
+  for (const testkit::OutputField& field : testkit::kOutputs) {
     TensorView& view = outputs_.*field.view;
     if (!view.present()) continue;
     const std::span<const std::int64_t> shape(view.shape.data(), view.rank);

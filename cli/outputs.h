@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "chunkscan/chunkscan.h"
+#include "testkit/outputs.h"
 #include "testkit/tensors.h"
 
 namespace chunkscan::cli {
@@ -29,9 +30,10 @@ struct StateFlags {
 // made from them refuses what is wrong.
 Outputs output_shapes(const Inputs& inputs, const Wanted& wanted);
 
-// Name and view of each output that is present, in the order of chunkscan/ssd.h.
+// Each output that is present, in the order of chunkscan/ssd.h.
 struct NamedView {
   std::string name;
+  testkit::Output kind;
   TensorView view;
 };
 std::vector<NamedView> present(const Outputs& outputs);

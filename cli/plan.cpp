@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "chunkscan/chunkscan.h"
@@ -20,10 +21,24 @@ struct Flags {
   bool json = false;
 };
 
+// Adds to `how` what plans for `arch`: an instruction set of the CPU backend.
+void plan_for(const std::string& arch, CallFlags& how) {
+  const std::vector<std::string> known = all_cpu_instruction_sets();
+  if (std::find(known.begin(), known.end(), arch) == known.end()) {
+    refuse("--arch", fmt::format("{}", fmt::join(known, " | ")), arch);
+  }
+  for (const std::string& word : split(how.config)) {
+    if (word.starts_with("isa=") && word != "isa=" + arch) {
+      refuse("--arch", "what --config says, " + word, arch);
+    }
+  }
+  how.config += (how.config.empty() ? "isa=" : ",isa=") + arch;
+}
+
 int print_plan(const Flags& flags) {
   const testkit::CaseSpec spec = flags.shape.one_case().spec;
   CallFlags how = flags.how;
-  if (!flags.arch.empty()) how.config += (how.config.empty() ? "isa=" : ",isa=") + flags.arch;
+  if (!flags.arch.empty()) plan_for(flags.arch, how);
   const Plan plan = plan_of(spec, options_of(spec, how));
   if (flags.json) {
     print_json({{"plan", plan.to_string()},
@@ -49,7 +64,8 @@ Action add_plan(CLI::App& app) {
   flags->shape.add(app);
   flags->how.add(app);
   app.add_option("--arch", flags->arch,
-                 fmt::format("Instruction set: {}", fmt::join(cpu_instruction_sets(), " | ")))
+                 fmt::format("Plan for this instruction set, whether the machine has it or not: {}",
+                             fmt::join(all_cpu_instruction_sets(), " | ")))
       ->type_name("NAME");
   return [flags] { return print_plan(*flags); };
 }

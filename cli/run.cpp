@@ -44,6 +44,7 @@ io::Tensor contiguous_tensor(const TensorView& view) {
 }
 
 int run_file(const Flags& flags) {
+  io::require_writable(flags.output);  // before minutes of work that could not be kept
   FileCall call = read_call(flags.file, flags.how);
   const Wanted wanted = wanted_outputs(flags);
   call.options.state_every = wanted.state_every;

@@ -2,6 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <array>
+
 #include "cli/outputs.h"
 #include "cli/text.h"
 #include "testkit/shapes.h"
@@ -45,12 +48,23 @@ std::string feature_names() {
   return names;
 }
 
+// Two that say the same thing differently: the later one would win in silence.
+void require_one_of(std::array<const char*, 2> pair, const std::vector<std::string>& names) {
+  const auto has = [&](const char* name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  if (!has(pair[0]) || !has(pair[1])) return;
+  throw Error(ErrorKind::kInput,
+              fmt::format("--features: expected {} or {}, got both", pair[0], pair[1]));
+}
+
 void apply_features(const std::string& text, CaseSpec& spec) {
   spec.D = DForm::kNone;
   spec.dt_bias = false;
   spec.softplus = false;
   if (text == "none") return;
-  for (const std::string& name : split(text)) {
+  const std::vector<std::string> names = split(text);
+  for (const std::string& name : names) {
     bool known = false;
     for (const Feature& feature : kFeatures) {
       if (name != feature.name) continue;
@@ -59,6 +73,8 @@ void apply_features(const std::string& text, CaseSpec& spec) {
     }
     if (!known) refuse("--features", "none, or names out of " + feature_names(), name);
   }
+  require_one_of({"D", "D_head_dim"}, names);
+  require_one_of({"varlen", "seq_idx"}, names);
 }
 
 NamedShape parse_shape(const std::string& text) {
@@ -138,12 +154,12 @@ void ShapeFlags::add(CLI::App& app) {
   app.add_option("--seqlen", seqlen, "Tokens l of each sequence, with --model")
       ->type_name("L")
       ->needs(model_option)
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least(0))
       ->capture_default_str();
   app.add_option("--batch", batch, "Batch b, with --model")
       ->type_name("B")
       ->needs(model_option)
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least(0))
       ->capture_default_str();
   app.add_option("--dtype", dtypes, "Of x, dt, B, C and z: f32 | bf16 | f16")
       ->type_name("T")

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "cli/text.h"
@@ -34,7 +34,7 @@ class Runner {
       : inputs_(inputs),
         outputs_(outputs),
         plan_(make_plan(inputs, outputs, options)),
-        workspace_(std::aligned_alloc(kAlignment, rounded_bytes())) {
+        workspace_(aligned_memory(plan_.workspace_bytes())) {
     if (workspace_ == nullptr) throw std::bad_alloc();
     prepare(plan_);
   }
@@ -48,18 +48,10 @@ class Runner {
   }
 
  private:
-  static constexpr std::size_t kAlignment = 64;
-  std::size_t rounded_bytes() const {
-    return (plan_.workspace_bytes() / kAlignment + 1) * kAlignment;
-  }
-  struct Free {
-    void operator()(void* pointer) const { std::free(pointer); }
-  };
-
   const Inputs& inputs_;
   const Outputs& outputs_;
   Plan plan_;
-  std::unique_ptr<void, Free> workspace_;
+  Memory workspace_;
 };
 
 // The sequential recurrence on the instruction set that the user forced, if any.

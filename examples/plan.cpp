@@ -4,8 +4,6 @@
 
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
-#include <memory>
 #include <random>
 #include <vector>
 
@@ -51,9 +49,7 @@ int main() {
   const chunkscan::Plan plan = chunkscan::make_plan(inputs_of(0, l), outputs_of(0), options);
   std::printf("%s\n", plan.to_string().c_str());
   chunkscan::prepare(plan);
-  const std::size_t bytes = (plan.workspace_bytes() + 63) / 64 * 64;
-  const std::unique_ptr<void, decltype(&std::free)> workspace(std::aligned_alloc(64, bytes),
-                                                              std::free);
+  const chunkscan::Memory workspace = chunkscan::aligned_memory(plan.workspace_bytes());
   for (long piece = 0; piece < pieces; ++piece) {
     chunkscan::run(plan, inputs_of(piece, l), outputs_of(piece), workspace.get());
   }

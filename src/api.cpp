@@ -1,8 +1,4 @@
 // The spine: validate -> plan -> prepare -> run.
-#include <cstdlib>
-#include <memory>
-#include <new>
-
 #include "chunkscan/chunkscan.h"
 #include "op/buffers.h"
 #include "plan.h"
@@ -12,8 +8,6 @@ namespace chunkscan {
 
 namespace {
 
-constexpr std::size_t kAlignment = 64;
-
 // Scratch that a thread keeps for its next call to forward().
 class Scratch {
  public:
@@ -21,29 +15,30 @@ class Scratch {
     if (bytes > bytes_) {
       memory_.reset();
       bytes_ = 0;
-      const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-      memory_.reset(std::aligned_alloc(kAlignment, rounded));
+      memory_ = aligned_memory(bytes);
       if (memory_ == nullptr) {
         throw Error(ErrorKind::kRuntime, "[forward] workspace: expected " + std::to_string(bytes) +
                                              " bytes of memory, got none");
       }
-      bytes_ = rounded;
+      bytes_ = bytes;
     }
     return memory_.get();
   }
 
  private:
-  struct Free {
-    void operator()(void* pointer) const { std::free(pointer); }
-  };
-  std::unique_ptr<void, Free> memory_;
+  Memory memory_;
   std::size_t bytes_ = 0;
 };
 
-void run_on(const PlanData& plan, const Problem& problem, const Buffers& buffers, void* workspace,
-            void* stream) {
-  if (plan.backend->device == DeviceKind::kCpu) validate_contents(problem, buffers);
-  plan.backend->run(plan, buffers, workspace, stream);
+// Nothing to write: sizes without tokens may hold any number of heads or rows, and no backend
+// should loop over them.
+bool all_empty(const Outputs& out) {
+  return out.y.elements() == 0 && out.final_states.elements() == 0 &&
+         out.chunk_states.elements() == 0 && out.log_decay.elements() == 0;
+}
+
+void check_contents(const PlanData& plan, const Buffers& buffers) {
+  if (plan.backend->device == DeviceKind::kCpu) validate_contents(plan.problem, buffers);
 }
 
 }  // namespace
@@ -62,9 +57,11 @@ void forward(const Inputs& inputs, const Outputs& outputs, const Options& option
   const Device device = validate_memory(inputs, outputs);
   const Plan plan = plan_for(problem, device.kind, options);
   prepare(plan);
+  const Buffers buffers = buffers_of(inputs, outputs);
+  check_contents(plan.data(), buffers);
+  if (all_empty(outputs)) return;
   thread_local Scratch scratch;
-  run_on(plan.data(), problem, buffers_of(inputs, outputs),
-         scratch.at_least(plan.workspace_bytes()), stream);
+  plan.data().backend->run(plan.data(), buffers, scratch.at_least(plan.workspace_bytes()), stream);
 }
 
 Plan make_plan(const Inputs& inputs, const Outputs& outputs, const Options& options) {
@@ -75,9 +72,13 @@ void prepare(const Plan& plan) { plan.data().backend->prepare(plan.data()); }
 
 void run(const Plan& plan, const Inputs& inputs, const Outputs& outputs, void* workspace,
          void* stream) {
-  const Problem& problem = plan.data().problem;
-  require_fits(problem, inputs, outputs);
-  run_on(plan.data(), problem, buffers_of(inputs, outputs), workspace, stream);
+  const PlanData& data = plan.data();
+  require_fits(data.problem, inputs, outputs);
+  require_workspace(workspace, data.workspace_bytes);
+  const Buffers buffers = buffers_of(inputs, outputs);
+  check_contents(data, buffers);
+  if (all_empty(outputs)) return;
+  data.backend->run(data, buffers, workspace, stream);
 }
 
 std::vector<BackendInfo> backends() {

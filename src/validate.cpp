@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "chunkscan/memory.h"
 #include "op/overlap.h"
 #include "op/sentence.h"
 #include "op/sequences.h"
@@ -36,6 +37,12 @@ std::string hexadecimal(const void* address) {
   char text[20];
   const auto number = reinterpret_cast<std::uintptr_t>(address);
   return "0x" + std::string(text, std::to_chars(text, text + sizeof text, number, 16).ptr);
+}
+
+// A view with no rank is an absent one; below that there is only a mistake.
+void require_rank(const Slot& slot) {
+  if (slot.view->rank >= 0) return;
+  refuse_input(slot.name, "a rank of at least 0", std::to_string(slot.view->rank));
 }
 
 void require_shape(const Slot& slot) {
@@ -170,6 +177,11 @@ void read_options(const Outputs& out, const Options& options, Problem& k) {
 
 // ---- memory -------------------------------------------------------------------------------------
 
+// The CPU is one device, whatever its index says.
+bool same_device(Device a, Device b) {
+  return a.kind == b.kind && (a.kind == DeviceKind::kCpu || a.index == b.index);
+}
+
 void require_addressable(const Slot& slot) {
   const TensorView& view = *slot.view;
   std::int64_t left = kMaxBytes / static_cast<std::int64_t>(size_of(view.dtype));
@@ -212,7 +224,7 @@ bool same_view(const TensorView& a, const TensorView& b) {
 
 void require_apart(const Slot& out, std::span<const Slot> slots) {
   if (may_overlap_itself(*out.view)) {
-    refuse_input(out.name, "strides that give every element memory of its own",
+    refuse_input(out.name, "strides that nest (each steps over all that the smaller ones reach)",
                  strides_text(*out.view));
   }
   for (const Slot& other : slots) {
@@ -234,6 +246,7 @@ Problem validate_problem(const Inputs& inputs, const Outputs& outputs, const Opt
   read_dtypes(inputs, outputs, problem);
   read_options(outputs, options, problem);
   for (const Slot& slot : slots_of(problem, inputs, outputs, options.backend == "reference")) {
+    require_rank(slot);
     if (slot.planned == 0 && !slot.view->present()) continue;
     require_shape(slot);
     require_dtype(slot, slot.legal);
@@ -248,7 +261,7 @@ Device validate_memory(const Inputs& inputs, const Outputs& outputs) {
   const auto slots = slots_of(Problem{}, inputs, outputs, false);
   for (const Slot& slot : slots) {
     if (!slot.view->present()) continue;
-    if (!(slot.view->device == device)) {
+    if (!same_device(slot.view->device, device)) {
       refuse_input(slot.name, "device " + device_text(device) + " (that of x)",
                    device_text(slot.view->device));
     }
@@ -282,8 +295,19 @@ void validate_contents(const Problem& problem, const Buffers& buffers) {
   }
 }
 
+void require_workspace(const void* workspace, std::size_t bytes) {
+  if (bytes == 0) return;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(workspace) % kAlignment == 0;
+  if (workspace != nullptr && aligned) return;
+  refuse_input("workspace",
+               std::to_string(bytes) + " bytes at an address that is a multiple of " +
+                   std::to_string(kAlignment),
+               workspace == nullptr ? "a null pointer" : hexadecimal(workspace));
+}
+
 void require_fits(const Problem& problem, const Inputs& inputs, const Outputs& outputs) {
   for (const Slot& slot : slots_of(problem, inputs, outputs, false)) {
+    require_rank(slot);
     if (slot.planned == 0) {
       if (!slot.view->present()) continue;
       refuse_input(slot.name, "none, as in the plan", "shape " + shape_text(*slot.view));

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <limits>
 #include <stdexcept>
 
@@ -19,6 +21,18 @@ double rounded(double value, DType dtype) {
   std::byte element[sizeof(double)];
   store_element(dtype, element, value);
   return load_element(dtype, element);
+}
+
+// Whether `got` is what may stand where the right value is too large for its dtype.
+bool saturated(double got, double infinity, DType dtype) {
+  // The next value towards 0 from infinity: one bit less.
+  std::uint64_t bits = 0;
+  std::byte element[sizeof bits];
+  store_element(dtype, element, infinity);
+  std::memcpy(&bits, element, size_of(dtype));
+  --bits;
+  std::memcpy(element, &bits, size_of(dtype));
+  return got == infinity || got == load_element(dtype, element);
 }
 
 double ratio(double error_squares, double want_squares) {
@@ -58,7 +72,7 @@ Comparison compare(std::string name, const TensorView& got, const TensorView& wa
     const double nearest = rounded(b, got.dtype);
     double error = std::fabs(a - b);
     if (!std::isfinite(nearest)) {
-      if (std::isnan(b) ? !std::isfinite(a) : !std::isnan(a)) return;
+      if (std::isnan(b) ? !std::isfinite(a) : saturated(a, nearest, got.dtype)) return;
       error = kInfinity;
     } else {
       if (!std::isfinite(a)) error = kInfinity;

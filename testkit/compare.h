@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "chunkscan/chunkscan.h"
+#include "testkit/outputs.h"
 
 namespace chunkscan::testkit {
 
@@ -26,14 +26,13 @@ struct Comparison {
 // One line.
 std::string to_string(const Comparison& comparison);
 
-// `want` is f64 and has got's shape. Where it is not finite, or rounds to infinity in got's dtype,
-// `got` is free (but a NaN must not come from an infinity) and the norms leave the element out.
+// `want` is f64 and has got's shape. The norms leave out where it is no number, and `got` must be
+// neither a finite one, and where it rounds to infinity in got's dtype: there `got` is infinity of
+// that sign, or the largest finite value.
 Comparison compare(std::string name, const TensorView& got, const TensorView& want, double allowed);
 
 // ||round(want) - want|| / ||want||.
 double rounding_floor(const TensorView& want, DType dtype);
-
-enum class Output { kY, kState, kLogDecay };
 
 enum class Data {
   kStandard,  // x, B, C, z, dt, D ~ N(0,1), dt_bias ~ U(-4,-3), softplus, A = -exp(U(0, 2.7)),

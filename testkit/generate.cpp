@@ -38,7 +38,9 @@ void fill_uniform(const TensorView& view, std::uint64_t seed, float low, float h
 }  // namespace
 
 std::vector<TensorView> views_of(const Outputs& outputs) {
-  return {outputs.y, outputs.final_states, outputs.chunk_states, outputs.log_decay};
+  std::vector<TensorView> views;
+  for (const OutputField& field : kOutputs) views.push_back(outputs.*field.view);
+  return views;
 }
 
 CaseSpec sized(std::int64_t l, std::int64_t h, std::int64_t g, std::int64_t p, std::int64_t n) {
@@ -98,7 +100,7 @@ Case::Case(const CaseSpec& wanted) : spec(wanted) {
 }
 
 TensorView Case::allocate(DType dtype, std::initializer_list<std::int64_t> shape) {
-  TensorView view = contiguous_view(nullptr, dtype, {shape.begin(), shape.size()});
+  TensorView view(nullptr, dtype, shape);
   std::int64_t room = view.elements(), start = 0;
   if (spec.layout == Layout::kPadded || spec.layout == Layout::kStrided) {
     std::int64_t stride = spec.layout == Layout::kStrided ? kSpacing : 1;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "chunkscan/chunkscan.h"
+#include "testkit/outputs.h"
 #include "testkit/tensors.h"
 
 namespace chunkscan::testkit {

@@ -4,28 +4,11 @@
 
 namespace chunkscan::testkit {
 
-namespace {
-
-struct Named {
-  const char* name;
-  Output kind;
-  TensorView Outputs::*view;
-};
-
-constexpr Named kOutputs[] = {
-    {"y", Output::kY, &Outputs::y},
-    {"final_states", Output::kState, &Outputs::final_states},
-    {"chunk_states", Output::kState, &Outputs::chunk_states},
-    {"log_decay", Output::kLogDecay, &Outputs::log_decay},
-};
-
-}  // namespace
-
 Oracle::Oracle(const Inputs& inputs, const Outputs& wanted, const Options& options,
                const std::string& config)
     : inputs_dtype_(least_precise(inputs)) {
   OwnedTensor* memory = memory_;
-  for (const Named& output : kOutputs) {
+  for (const OutputField& output : kOutputs) {
     const TensorView& view = wanted.*output.view;
     if (!view.present()) continue;
     *memory = OwnedTensor(DType::kF64, {view.shape.data(), static_cast<std::size_t>(view.rank)});
@@ -39,7 +22,7 @@ Oracle::Oracle(const Inputs& inputs, const Outputs& wanted, const Options& optio
 
 std::vector<Comparison> Oracle::check(const Outputs& got, Data data) const {
   std::vector<Comparison> comparisons;
-  for (const Named& output : kOutputs) {
+  for (const OutputField& output : kOutputs) {
     const TensorView& view = got.*output.view;
     const TensorView& want = outputs_.*output.view;
     if (!view.present()) continue;

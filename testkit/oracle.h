@@ -1,6 +1,7 @@
 // The right outputs of a call: the reference backend's, in f64.
 #pragma once
 
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,7 @@ class Oracle {
   std::vector<Comparison> check(const Outputs& got, Data data) const;
 
  private:
-  OwnedTensor memory_[4];
+  OwnedTensor memory_[std::size(kOutputs)];
   Outputs outputs_;
   DType inputs_dtype_;
 };

@@ -11,8 +11,6 @@ namespace chunkscan::testkit {
 
 namespace {
 
-constexpr std::size_t kCacheLine = 64;
-
 std::byte* address_of(const TensorView& view, std::initializer_list<std::int64_t> index) {
   std::int64_t offset = 0;
   const std::int64_t* stride = view.strides.data();
@@ -38,30 +36,13 @@ float fraction(std::uint64_t bits) {
 
 }  // namespace
 
-Block::Block(std::size_t bytes) : bytes_(bytes) {
-  const std::size_t rounded =
-      (std::max<std::size_t>(bytes, 1) + kCacheLine - 1) & ~(kCacheLine - 1);
-  memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kCacheLine, rounded)));
+Block::Block(std::size_t bytes) : memory_(aligned_memory(bytes)), bytes_(bytes) {
   if (memory_ == nullptr) throw std::bad_alloc();
-  std::memset(memory_.get(), 0xff, rounded);
-}
-
-TensorView contiguous_view(void* data, DType dtype, std::span<const std::int64_t> shape) {
-  TensorView view;
-  view.data = data;
-  view.dtype = dtype;
-  view.rank = static_cast<int>(shape.size());
-  std::int64_t stride = 1;
-  for (int i = view.rank - 1; i >= 0; --i) {
-    view.shape[i] = shape[i];
-    view.strides[i] = stride;
-    stride *= shape[i];
-  }
-  return view;
+  std::memset(memory_.get(), 0xff, bytes);
 }
 
 OwnedTensor::OwnedTensor(DType dtype, std::span<const std::int64_t> shape)
-    : view_(contiguous_view(nullptr, dtype, shape)) {
+    : view_(nullptr, dtype, shape) {
   block_ = Block(static_cast<std::size_t>(view_.elements()) * size_of(dtype));
   view_.data = block_.data();
 }

@@ -1,14 +1,14 @@
 // Tensors in host memory for tests: owning them, and reading and writing their elements.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <functional>
 #include <initializer_list>
-#include <memory>
 #include <span>
 
+#include "chunkscan/memory.h"
 #include "chunkscan/tensor.h"
 
 namespace chunkscan::testkit {
@@ -18,14 +18,11 @@ class Block {
  public:
   Block() = default;
   explicit Block(std::size_t bytes);
-  std::byte* data() const { return memory_.get(); }
+  std::byte* data() const { return static_cast<std::byte*>(memory_.get()); }
   std::size_t size() const { return bytes_; }
 
  private:
-  struct Free {
-    void operator()(std::byte* memory) const { std::free(memory); }
-  };
-  std::unique_ptr<std::byte, Free> memory_;
+  Memory memory_;
   std::size_t bytes_ = 0;
 };
 
@@ -43,9 +40,6 @@ class OwnedTensor {
   Block block_;
   TensorView view_;
 };
-
-// A row-major view of `shape` at `data`.
-TensorView contiguous_view(void* data, DType dtype, std::span<const std::int64_t> shape);
 
 // The part [begin, end) of one dimension.
 TensorView slice(const TensorView& view, int dimension, std::int64_t begin, std::int64_t end);

@@ -1,10 +1,15 @@
 // Plans: made without data, printable, and strict about what they run.
+#include "plan.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "cpu/kernels.h"
+#include "cpu/layout.h"
 #include "testkit/generate.h"
 #include "testkit/shapes.h"
 
@@ -63,6 +68,48 @@ TEST(Backends, InstructionSetsDiffer) {
       if (other == isa) continue;
       EXPECT_NE(cpu_kernels(isa).run, cpu_kernels(other).run) << name_of(isa);
     }
+  }
+}
+
+// run() leaves the bits of the forced set's own kernels, in the outputs and in a thread's scratch,
+// and these differ from set to set: a run() that chose for itself would be wrong for all sets but
+// one. Outputs alone may agree, whatever the vectors' width; scratch also shows the height of the
+// tiles.
+TEST(Backends, RunObeysTheForcedOne) {
+  CaseSpec spec = testkit::sized(300, 4, 2, 40, 24);
+  spec.dtype = DType::kBF16;  // what all instruction sets take
+  spec.final_states = DType::kF32;
+  const auto bits_after = [&](Isa isa, const auto& call) {
+    Case c(spec);
+    c.options.config = std::string("walk,isa=") + name_of(isa);
+    c.options.threads = 1;  // who takes which block, and so which scratch, is chance
+    const Plan plan = make_plan(c.inputs, c.outputs, c.options);
+    const testkit::Block workspace(plan.workspace_bytes());
+    call(plan, c, workspace.data());
+    const CpuLayout layout(plan.data().problem, plan.data().config, plan.threads());
+    std::string bits(reinterpret_cast<const char*>(workspace.data() + layout.workers),
+                     layout.worker_bytes);
+    for (const TensorView& view : testkit::views_of(c.outputs)) {
+      testkit::for_each_element(view, [&](auto, const std::byte* address) {
+        bits.append(reinterpret_cast<const char*>(address), size_of(view.dtype));
+      });
+    }
+    return bits;
+  };
+  std::map<std::string, Isa> seen;
+  for (Isa isa : cpu_isas()) {
+    const std::string ran = bits_after(isa, [](const Plan& plan, Case& c, std::byte* workspace) {
+      run(plan, c.inputs, c.outputs, workspace);
+    });
+    const std::string own = bits_after(isa, [isa](const Plan& plan, Case& c, std::byte* workspace) {
+      const PlanData& data = plan.data();
+      cpu_kernels(isa).run(data.problem, data.config, buffers_of(c.inputs, c.outputs), data.threads,
+                           workspace);
+    });
+    EXPECT_TRUE(ran == own) << name_of(isa);
+    if (isa == Isa::kBaseline) continue;  // on x86 it does the very operations of sse4
+    const auto [other, fresh] = seen.emplace(ran, isa);
+    EXPECT_TRUE(fresh) << name_of(isa) << " and " << name_of(other->second) << " left the same";
   }
 }
 
@@ -136,6 +183,57 @@ TEST(Plan, RunsOnOtherMemoryAndStridesOfTheSameShape) {
             "");
 }
 
+TEST(Plan, RefusesAWorkspaceThatIsNone) {
+  Case c((CaseSpec()));
+  const Plan plan = make_plan(c.inputs, c.outputs, c.options);
+  const testkit::Block workspace(plan.workspace_bytes() + kAlignment);
+  const std::string rule = "[forward] workspace: expected " +
+                           std::to_string(plan.workspace_bytes()) +
+                           " bytes at an address that is a multiple of 64, got ";
+  for (std::byte* address : {static_cast<std::byte*>(nullptr), workspace.data() + 32}) {
+    try {
+      run(plan, c.inputs, c.outputs, address);
+      ADD_FAILURE() << "accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kInput);
+      EXPECT_TRUE(std::string(error.what()).starts_with(rule)) << error.what();
+      EXPECT_EQ(std::string(error.what()).ends_with("a null pointer"), address == nullptr);
+    }
+  }
+}
+
+// Planned anywhere; run nowhere else than where its instructions are.
+TEST(Plan, ForAnyInstructionSet) {
+  const auto here = cpu_instruction_sets();
+  for (const std::string& isa : all_cpu_instruction_sets()) {
+    CaseSpec spec;
+    spec.dtype = DType::kBF16;
+    Case c(spec);
+    c.options.config = "isa=" + isa;
+    const Plan plan = make_plan(c.inputs, c.outputs, c.options);
+    EXPECT_TRUE(plan.config().ends_with(c.options.config)) << plan.config();
+    const testkit::Block workspace(plan.workspace_bytes());
+    const auto refusal_of = [](const auto& call) -> std::string {
+      try {
+        call();
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
+        return error.what();
+      }
+      return "";
+    };
+    const bool elsewhere = std::find(here.begin(), here.end(), isa) == here.end();
+    for (const std::string& sentence :
+         {refusal_of([&] { prepare(plan); }),
+          refusal_of([&] { run(plan, c.inputs, c.outputs, workspace.data()); }),
+          refusal_of([&] { forward(c.inputs, c.outputs, c.options); })}) {
+      EXPECT_EQ(sentence.starts_with("[forward] config: expected isa="), elsewhere) << sentence;
+      EXPECT_EQ(sentence.ends_with(" on this machine, got isa=" + isa), elsewhere) << sentence;
+      EXPECT_EQ(sentence.empty(), !elsewhere) << sentence;
+    }
+  }
+}
+
 TEST(Plan, RefusesTensorsThatDoNotFit) {
   CaseSpec spec;
   spec.l = 6;
@@ -149,6 +247,7 @@ TEST(Plan, RefusesTensorsThatDoNotFit) {
   expect([](Case& c) { c.inputs.D = {}; }, "D: expected shape (h) = (4), got none");
   expect([](Case& c) { c.outputs.final_states = {}; },
          "final_states: expected shape (b, h, p, n) = (1, 4, 16, 16), got none");
+  expect([](Case& c) { c.inputs.z.rank = -1; }, "z: expected a rank of at least 0, got -1");
   expect([](Case& c) { c.inputs.z = c.inputs.x; },
          "z: expected none, as in the plan, got shape (1, 6, 4, 16)");
   expect([](Case& c) { c.outputs.y.data = nullptr; },

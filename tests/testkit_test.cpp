@@ -70,7 +70,11 @@ TEST(Compare, NonFiniteReferences) {
   EXPECT_FALSE(ok(1.0, NAN));
   EXPECT_TRUE(ok(kInfinity, 1e6));  // overflows f16
   EXPECT_TRUE(ok(65504.0, 1e6));
+  EXPECT_TRUE(ok(-65504.0, -1e6));
   EXPECT_FALSE(ok(NAN, 1e6));
+  EXPECT_FALSE(ok(-kInfinity, 1e6));
+  EXPECT_FALSE(ok(65472.0, 1e6));  // the value before the largest
+  EXPECT_FALSE(ok(0.0, kInfinity));
 }
 
 TEST(Compare, AReferenceOfZerosAllowsZerosAlone) {

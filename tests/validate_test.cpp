@@ -1,10 +1,12 @@
 // Every mistake is refused before any work, with the one form of sentence.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "testkit/generate.h"
 
@@ -96,6 +98,9 @@ TEST(Validate, Shapes) {
   refuse([](Case& c) { c.inputs.x.shape[1] = -1; }, sizes + "(2, -1, 4, 3)");
   refuse([](Case& c) { c.inputs.x.shape[2] = 0; }, sizes + "(2, 6, 0, 3)");
   refuse([](Case& c) { c.inputs.x.shape[3] = 513; }, sizes + "(2, 6, 4, 513)");
+  refuse([](Case& c) { c.inputs.z.rank = -1; }, "z: expected a rank of at least 0, got -1");
+  refuse([](Case& c) { c.outputs.log_decay.rank = -2; },
+         "log_decay: expected a rank of at least 0, got -2");
   refuse([](Case& c) { c.inputs.dt = {}; }, "dt: expected shape (b, l, h) = (2, 6, 4), got none");
   refuse([](Case& c) { c.inputs.dt.shape[2] = 5; },
          "dt: expected shape (b, l, h) = (2, 6, 4), got (2, 6, 5)");
@@ -295,10 +300,11 @@ TEST(Validate, Overlap) {
     expect_refusal(everything(), change, sentence);
   };
   refuse([](Case& c) { c.outputs.y.strides[2] = 0; },
-         "y: expected strides that give every element memory of its own, "
+         "y: expected strides that nest (each steps over all that the smaller ones reach), "
          "got strides (72, 12, 0, 1) with shape (2, 6, 4, 3)");
   refuse([](Case& c) { c.outputs.final_states.strides[1] = 14; },
-         "final_states: expected strides that give every element memory of its own, "
+         "final_states: expected strides that nest (each steps over all that the smaller ones "
+         "reach), "
          "got strides (60, 14, 5, 1) with shape (2, 4, 3, 5)");
   refuse([](Case& c) { c.outputs.y.data = c.inputs.x.data; },
          "y: expected memory that no other tensor uses, got an overlap with x");
@@ -344,6 +350,36 @@ TEST(Validate, AcceptsFinalStatesOnInitialStates) {
   Case c(spec);
   c.options.backend = "reference";
   EXPECT_NO_THROW(forward(c.inputs, c.outputs, c.options));
+}
+
+TEST(Validate, TheCpuIsOneDevice) {
+  Case c(everything());
+  c.options.backend = "reference";
+  c.inputs.A.device.index = 1;
+  c.outputs.y.device.index = 7;
+  EXPECT_NO_THROW(forward(c.inputs, c.outputs, c.options));
+}
+
+// Sizes without a token or a row may hold any number of the others: nothing loops over them.
+TEST(Validate, NothingToDoTakesNoTime) {
+  const std::int64_t many = std::int64_t{1} << 57;
+  for (const auto& [b, l, h] : {std::array{std::int64_t{1}, std::int64_t{0}, many},
+                                std::array{many, std::int64_t{0}, std::int64_t{1}},
+                                std::array{std::int64_t{0}, many, std::int64_t{1}}}) {
+    for (const char* backend : {"cpu", "reference"}) {
+      std::vector<float> values(1);
+      Inputs in;
+      in.x = TensorView(nullptr, DType::kF32, {b, l, h, 1});
+      in.dt = TensorView(nullptr, DType::kF32, {b, l, h});
+      in.A = TensorView(values.data(), DType::kF32, {h}, {0});
+      in.B = in.C = TensorView(nullptr, DType::kF32, {b, l, 1, 1});
+      Outputs out;
+      out.y = in.x;
+      Options options;
+      options.backend = backend;
+      EXPECT_NO_THROW(forward(in, out, options));
+    }
+  }
 }
 
 TEST(Validate, AcceptsEmptyTensorsWithoutMemory) {

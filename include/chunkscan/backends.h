@@ -21,6 +21,9 @@ std::vector<BackendInfo> backends();
 // ("walk,isa=avx2"). "avx512_bf16" rounds operands to bf16 and is never chosen unasked.
 std::vector<std::string> cpu_instruction_sets();
 
+// All that there are, this machine's or not, best first: what a plan can be made for.
+std::vector<std::string> all_cpu_instruction_sets();
+
 // Threads that Options::threads = 0 stands for in the calling thread.
 int default_threads();
 

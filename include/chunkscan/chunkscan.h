@@ -8,6 +8,7 @@
 
 #include "chunkscan/backends.h"
 #include "chunkscan/error.h"
+#include "chunkscan/memory.h"
 #include "chunkscan/plan.h"
 #include "chunkscan/ssd.h"
 #include "chunkscan/tensor.h"
@@ -21,17 +22,20 @@ void forward(const Inputs& inputs, const Outputs& outputs, const Options& option
              void* stream = nullptr);
 
 // Decides how a call with these shapes, dtypes and options is carried out. Reads no data: views
-// without memory are enough.
+// without memory are enough. A plan may be for an instruction set that this machine lacks
+// (all_cpu_instruction_sets()): it prints, but prepare() and run() refuse it.
 Plan make_plan(const Inputs& inputs, const Outputs& outputs, const Options& options = {});
 
-// Compiles or loads what the plan needs; once per plan and device. Nothing to do on the CPU.
+// Compiles or loads what the plan needs; once per plan and device. On the CPU it only makes sure that
+// the machine has the plan's instruction set.
 void prepare(const Plan& plan);
 
 // Runs a prepared plan on tensors with the plan's shapes, dtypes and presence (strides and
 // addresses are free). Chooses nothing and allocates nothing once warm. It checks only that the
-// tensors fit the plan and, on the CPU, the contents of cu_seqlens; devices and overlap are the
-// caller's duty here, and forward() is the way that checks them. `workspace`: workspace_bytes() of
-// memory, 64-byte aligned, not shared with a concurrent run.
+// tensors fit the plan, the workspace's address and, on the CPU, the contents of cu_seqlens;
+// devices and overlap are the caller's duty here, and forward() is the way that checks them.
+// `workspace`: workspace_bytes() of memory such as aligned_memory() gives, not shared with a
+// concurrent run.
 void run(const Plan& plan, const Inputs& inputs, const Outputs& outputs, void* workspace,
          void* stream = nullptr);
 

@@ -13,7 +13,7 @@ class Plan {
  public:
   const char* backend() const;          // "cpu", "reference", ...
   std::string config() const;           // passes back through Options::config
-  std::size_t workspace_bytes() const;  // scratch that run() needs, 64-byte aligned
+  std::size_t workspace_bytes() const;  // scratch that run() needs, aligned to kAlignment
   int threads() const;                  // CPU threads that run() uses at most
   std::string to_string() const;        // one line: problem, backend, config, workspace
 

@@ -44,8 +44,9 @@ struct Inputs {
   TensorView cu_seqlens;
 };
 
-// Caller-owned, any strides that do not overlap themselves, an input, or each other. The one
-// exception: final_states may be the very view that initial_states is.
+// Caller-owned, any strides that nest: each steps over all that the smaller ones reach, so that no
+// element lies on another. Outputs overlap neither an input nor each other. The one exception:
+// final_states may be the very view that initial_states is.
 struct Outputs {
   TensorView y;  // (b, l, h, p), x's dtype; required. f64 too with the reference backend
   // Optional; a default-constructed view leaves it out.

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 
 namespace chunkscan {
 
@@ -41,6 +42,8 @@ struct TensorView {
 
   // A contiguous (row-major) tensor, the last dimension fastest.
   TensorView(const void* pointer, DType type, std::initializer_list<std::int64_t> sizes,
+             Device where = {});
+  TensorView(const void* pointer, DType type, std::span<const std::int64_t> sizes,
              Device where = {});
 
   // A tensor with strides of its own, in elements.

@@ -1,11 +1,13 @@
 #include "cpu/cpu_backend.h"
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "chunkscan/backends.h"
 #include "cpu/kernels.h"
 #include "cpu/layout.h"
+#include "op/sentence.h"
 #include "plan.h"
 
 namespace chunkscan {
@@ -51,14 +53,21 @@ std::string refuses_config(const Problem& problem, const Config& config) {
     return "config: expected x, B and C of bf16 with isa=avx512_bf16, got " +
            std::string(name_of(problem.x)) + ", " + name_of(problem.B) + ", " + name_of(problem.C);
   }
+  return "";
+}
+
+// A plan may be for another machine.
+void prepare(const PlanData& plan) {
   const auto isas = cpu_isas();
-  if (std::find(isas.begin(), isas.end(), config.isa) != isas.end()) return "";
+  if (std::find(isas.begin(), isas.end(), plan.config.isa) != isas.end()) return;
   std::string names;
   for (Isa isa : isas) names += (names.empty() ? "" : " | ") + std::string(name_of(isa));
-  return "config: expected isa=" + names + " on this machine, got isa=" + name_of(config.isa);
+  refuse_input("config", "isa=" + names + " on this machine",
+               std::string("isa=") + name_of(plan.config.isa), ErrorKind::kUnsupported);
 }
 
 void run(const PlanData& plan, const Buffers& buffers, void* workspace, void*) {
+  prepare(plan);  // nobody has to have called it, and other instructions would end the process
   cpu_kernels(plan.config.isa)
       .run(plan.problem, plan.config, buffers, plan.threads, static_cast<std::byte*>(workspace));
 }
@@ -76,15 +85,23 @@ Backend cpu_backend() {
   row.workspace_bytes = [](const Problem& problem, const Config& config, int threads) {
     return CpuLayout(problem, config, threads).total;
   };
-  row.prepare = [](const PlanData&) {};
+  row.prepare = prepare;
   row.run = run;
   return row;
 }
 
-std::vector<std::string> cpu_instruction_sets() {
+namespace {
+
+std::vector<std::string> names_of(std::span<const Isa> isas) {
   std::vector<std::string> names;
-  for (Isa isa : cpu_isas()) names.emplace_back(name_of(isa));
+  for (Isa isa : isas) names.emplace_back(name_of(isa));
   return names;
 }
+
+}  // namespace
+
+std::vector<std::string> cpu_instruction_sets() { return names_of(cpu_isas()); }
+
+std::vector<std::string> all_cpu_instruction_sets() { return names_of(all_isas()); }
 
 }  // namespace chunkscan

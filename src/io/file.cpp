@@ -62,6 +62,24 @@ class TemporaryFile {
   bool moved_ = false;
 };
 
+// The file that writing to `path` replaces or makes. A rename replaces whatever has the name: a
+// link would lose its target, /dev/null its device.
+std::string target_of(const std::string& path) {
+  constexpr const char* kRule = "a regular file or a free name";
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) {
+    if (fs::is_symlink(path, ignored)) {
+      refuse_file(path, "file", kRule, "a symbolic link to nothing");
+    }
+    return path;
+  }
+  const fs::path target = fs::canonical(path, ignored);
+  if (!fs::is_regular_file(target, ignored)) {
+    refuse_file(path, "file", kRule, "a directory, pipe or device");
+  }
+  return target.string();
+}
+
 }  // namespace
 
 InputFile::InputFile(const std::string& path) : path_(path) {
@@ -91,14 +109,10 @@ void InputFile::read(void* to, std::size_t size) {
   }
 }
 
+void require_writable_file(const std::string& path) { TemporaryFile trial(target_of(path)); }
+
 void write_file(const std::string& path, std::span<const std::span<const std::byte>> pieces) {
-  // A rename replaces whatever has the name: a link would lose its target, /dev/null its device.
-  std::error_code ignored;
-  const fs::path target = fs::exists(path, ignored) ? fs::canonical(path, ignored) : fs::path(path);
-  if (fs::exists(target, ignored) && !fs::is_regular_file(target, ignored)) {
-    refuse_file(path, "file", "a regular file or a free name", "a directory, pipe or device");
-  }
-  TemporaryFile file(target.string());
+  TemporaryFile file(target_of(path));
   for (std::span<const std::byte> piece : pieces) file.write(piece);
   file.move_to_target();
 }

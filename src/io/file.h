@@ -27,6 +27,9 @@ class InputFile {
   std::uint64_t size_ = 0;
 };
 
+// Throws where write_file() would not get as far as writing. Leaves nothing behind.
+void require_writable_file(const std::string& path);
+
 // Replaces `path` by the pieces one after the other, or leaves everything as it was and throws.
 void write_file(const std::string& path, std::span<const std::span<const std::byte>> pieces);
 

@@ -15,12 +15,10 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "safetensors are little-endian");
 
-constexpr std::size_t kAlignment = 64;
 constexpr std::uint64_t kLengthBytes = 8;  // the header's length, in front of it
 
-std::unique_ptr<void, FreeMemory> aligned_memory(std::uint64_t bytes, const std::string& file) {
-  const std::uint64_t rounded = (std::max<std::uint64_t>(bytes, 1) + kAlignment - 1) / kAlignment;
-  std::unique_ptr<void, FreeMemory> memory(std::aligned_alloc(kAlignment, rounded * kAlignment));
+Memory memory_for(std::uint64_t bytes, const std::string& file) {
+  Memory memory = aligned_memory(bytes);
   if (memory == nullptr) {
     throw Error(ErrorKind::kRuntime,
                 file + ": expected " + std::to_string(bytes) + " bytes of memory, got none");
@@ -55,18 +53,8 @@ std::size_t Tensor::bytes() const {
 }
 
 TensorView Tensor::view() const {
-  TensorView view;
-  view.data = data;
-  view.dtype = dtype;
-  view.rank = shape.empty() ? 1 : static_cast<int>(shape.size());
-  view.shape[0] = 1;
-  std::copy(shape.begin(), shape.end(), view.shape.begin());
-  std::int64_t stride = 1;
-  for (int i = view.rank - 1; i >= 0; --i) {
-    view.strides[i] = stride;
-    stride *= view.shape[i];
-  }
-  return view;
+  if (shape.empty()) return TensorView(data, dtype, {1});
+  return TensorView(data, dtype, std::span(shape));
 }
 
 Safetensors read_safetensors(const std::string& path) {
@@ -77,7 +65,7 @@ Safetensors read_safetensors(const std::string& path) {
 
   Safetensors result;
   result.metadata = std::move(header.metadata);
-  result.memory.push_back(aligned_memory(data_bytes, path));
+  result.memory.push_back(memory_for(data_bytes, path));
   std::byte* data = static_cast<std::byte*>(result.memory.front().get());
   file.read(data, data_bytes);
 
@@ -85,7 +73,7 @@ Safetensors read_safetensors(const std::string& path) {
     void* start = data + entry.begin;
     if (entry.begin % size_of(entry.dtype) != 0) {  // legal, but no element could be loaded
       const std::uint64_t bytes = entry.end - entry.begin;
-      result.memory.push_back(aligned_memory(bytes, path));
+      result.memory.push_back(memory_for(bytes, path));
       start = std::memcpy(result.memory.back().get(), start, bytes);
     }
     result.tensors.emplace(std::move(entry.name),
@@ -93,6 +81,8 @@ Safetensors read_safetensors(const std::string& path) {
   }
   return result;
 }
+
+void require_writable(const std::string& path) { require_writable_file(path); }
 
 void write_safetensors(const std::string& path, const std::map<std::string, Tensor>& tensors,
                        const std::map<std::string, std::string>& metadata) {

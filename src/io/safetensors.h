@@ -7,13 +7,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "chunkscan/error.h"
+#include "chunkscan/memory.h"
 #include "chunkscan/tensor.h"
 
 namespace chunkscan::io {
@@ -29,21 +28,20 @@ struct Tensor {
   TensorView view() const;
 };
 
-struct FreeMemory {
-  void operator()(void* pointer) const { std::free(pointer); }
-};
-
 struct Safetensors {
   std::map<std::string, Tensor> tensors;
   std::map<std::string, std::string> metadata;
-  // What the tensors point into, 64-byte aligned.
-  std::vector<std::unique_ptr<void, FreeMemory>> memory;
+  std::vector<Memory> memory;  // what the tensors point into
 };
 
 // Reads the whole file. Refuses what the format forbids (duplicate names, holes, overlaps, offsets
 // or shapes that do not fit), dtypes other than F64 F32 F16 BF16 I32 I64, and more than kMaxRank
 // dimensions.
 Safetensors read_safetensors(const std::string& path);
+
+// Throws where write_safetensors() could not write to `path`, as far as that can be known before.
+// Leaves nothing behind.
+void require_writable(const std::string& path);
 
 // Writes under a temporary name beside `path`, then renames: a failure leaves neither a temporary
 // file nor a damaged old one. Refuses to replace anything but a regular file.

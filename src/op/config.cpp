@@ -9,8 +9,8 @@ namespace chunkscan {
 namespace {
 
 constexpr Route kRoutes[] = {Route::kWalk, Route::kStaged, Route::kRecurrence};
-constexpr Isa kIsas[] = {Isa::kBaseline, Isa::kSse4,   Isa::kNeon,
-                         Isa::kAvx2,     Isa::kAvx512, Isa::kAvx512Bf16};
+constexpr Isa kIsas[] = {Isa::kAvx512Bf16, Isa::kAvx512, Isa::kAvx2,
+                         Isa::kNeon,       Isa::kSse4,   Isa::kBaseline};
 constexpr int kMaxChunk = 1 << 20;
 
 [[noreturn]] void refuse(std::string_view word) {
@@ -45,6 +45,8 @@ void apply_word(std::string_view word, Config& config) {
 }
 
 }  // namespace
+
+std::span<const Isa> all_isas() { return kIsas; }
 
 const char* name_of(Route route) {
   switch (route) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -13,8 +14,7 @@ enum class Route : std::uint8_t {
   kRecurrence,  // token by token
 };
 
-// CPU instruction sets, best last.
-// kBaseline is what every machine of the architecture has.
+// CPU instruction sets, best last. kBaseline is what every machine of the architecture has.
 enum class Isa : std::uint8_t { kNone, kBaseline, kSse4, kNeon, kAvx2, kAvx512, kAvx512Bf16 };
 
 struct Config {
@@ -24,6 +24,9 @@ struct Config {
 
   friend bool operator==(const Config&, const Config&) = default;
 };
+
+// Every instruction set but kNone, best first.
+std::span<const Isa> all_isas();
 
 const char* name_of(Route route);
 const char* name_of(Isa isa);

@@ -31,6 +31,14 @@ void fill_sequences(const Problem& problem, const Buffers& buffers, Sequence* ta
   }
 }
 
+Rest rest_behind(const Problem& problem, const Sequence* table) {
+  if (problem.sequences == 0) return {};
+  const Sequence& last = table[problem.sequences - 1];
+  Rest rest{last.end, last.chunk_states_row};
+  if (problem.state_every > 0) rest.row += (last.end - last.begin) / problem.state_every;
+  return rest;
+}
+
 std::int64_t ChunkCursor::run_end() {
   if (problem_->packing != Packing::kSeqIdx) return sequence_.end;
   const std::int32_t id = run_id(*buffers_, sequence_.batch, t_);

@@ -27,6 +27,14 @@ std::int64_t sequence_offset(const Problem& problem, const Buffers& buffers, std
 // that unchecked contents never lead outside a buffer.
 void fill_sequences(const Problem& problem, const Buffers& buffers, Sequence* table);
 
+// What no sequence writes: rows of y from `token` on, rows of chunk_states from `row` on. Only
+// where packed by cu_seqlens is there any.
+struct Rest {
+  std::int64_t token = 0;
+  std::int64_t row = 0;
+};
+Rest rest_behind(const Problem& problem, const Sequence* table);
+
 // `len` tokens from `begin` on, all of one run.
 struct Chunk {
   std::int64_t begin = 0;

@@ -38,7 +38,7 @@ const char* name_of(DType dtype) {
   return "?";
 }
 
-TensorView::TensorView(const void* pointer, DType type, std::initializer_list<std::int64_t> sizes,
+TensorView::TensorView(const void* pointer, DType type, std::span<const std::int64_t> sizes,
                        Device where)
     : data(const_cast<void*>(pointer)),
       dtype(type),
@@ -53,6 +53,10 @@ TensorView::TensorView(const void* pointer, DType type, std::initializer_list<st
 }
 
 TensorView::TensorView(const void* pointer, DType type, std::initializer_list<std::int64_t> sizes,
+                       Device where)
+    : TensorView(pointer, type, std::span(sizes.begin(), sizes.size()), where) {}
+
+TensorView::TensorView(const void* pointer, DType type, std::initializer_list<std::int64_t> sizes,
                        std::initializer_list<std::int64_t> strides_in_elements, Device where)
     : TensorView(pointer, type, sizes, where) {
   std::copy_n(strides_in_elements.begin(), std::min<std::size_t>(strides_in_elements.size(), rank),
@@ -60,7 +64,7 @@ TensorView::TensorView(const void* pointer, DType type, std::initializer_list<st
 }
 
 std::int64_t TensorView::elements() const {
-  if (rank == 0) return 0;
+  if (!present()) return 0;
   std::int64_t count = 1;
   for (int i = 0; i < rank; ++i) count = wrapping_product(count, shape[i]);
   return count;

@@ -45,22 +45,13 @@ std::size_t workspace_bytes(const Problem& problem, const Config& config, int) {
   return table_bytes(problem) + static_cast<std::size_t>(doubles) * sizeof(double);
 }
 
-// What no sequence writes: rows of y behind the last one, rows of chunk_states behind the last
-// whole K tokens.
-void zero_the_rest(const reference::Tensors& T, const Sequence* sequences) {
+void zero_the_rest(const reference::Tensors& T, const Rest& rest) {
   const Problem& problem = T.problem;
-  std::int64_t token = 0, row = 0;
-  if (problem.sequences > 0) {
-    const Sequence& last = sequences[problem.sequences - 1];
-    token = last.end;
-    row = last.chunk_states_row;
-    if (problem.state_every > 0) row += (last.end - last.begin) / problem.state_every;
-  }
   for (std::int64_t h = 0; h < problem.h; ++h) {
     for (std::int64_t p = 0; p < problem.p; ++p) {
-      for (std::int64_t t = token; t < problem.l; ++t) T.y.set(0.0, 0, t, h, p);
+      for (std::int64_t t = rest.token; t < problem.l; ++t) T.y.set(0.0, 0, t, h, p);
       if (problem.state_every == 0) continue;
-      for (std::int64_t i = row; i < problem.l / problem.state_every; ++i) {
+      for (std::int64_t i = rest.row; i < problem.l / problem.state_every; ++i) {
         for (std::int64_t n = 0; n < problem.n; ++n) T.chunk_states.set(0.0, 0, i, h, p, n);
       }
     }
@@ -83,7 +74,9 @@ void run(const PlanData& plan, const Buffers& buffers, void* workspace, void*) {
       }
     }
   }
-  if (problem.packing == Packing::kCuSeqlens) zero_the_rest(tensors, sequences);
+  if (problem.packing == Packing::kCuSeqlens) {
+    zero_the_rest(tensors, rest_behind(problem, sequences));
+  }
 }
 
 }  // namespace

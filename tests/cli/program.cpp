@@ -12,9 +12,9 @@ nlohmann::json Ran::json() const {
   return value;
 }
 
-Ran Program::chunkscan(const std::string& arguments) const {
-  const std::string command =
-      PROGRAM " " + arguments + " >" + path("stdout") + " 2>" + path("stderr");
+Ran Program::chunkscan(const std::string& arguments, const std::string& output) const {
+  const std::string out = output.empty() ? path("stdout") : output;
+  const std::string command = PROGRAM " " + arguments + " >" + out + " 2>" + path("stderr");
   const int status = std::system(command.c_str());
   Ran ran{WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_bytes(path("stdout")),
           read_bytes(path("stderr"))};

@@ -21,8 +21,8 @@ struct Ran {
 
 class Program : public Scratch {
  protected:
-  // `arguments` as in a shell.
-  Ran chunkscan(const std::string& arguments) const;
+  // `arguments` as in a shell. `output`: where stdout goes instead of into Ran.
+  Ran chunkscan(const std::string& arguments, const std::string& output = "") const;
 
   // Expects a refusal: exit code 2, nothing on stdout, and this alone on stderr.
   void expect_refusal(const std::string& arguments, const std::string& sentence) const;

@@ -224,7 +224,26 @@ TEST_F(RunTest, OutputThatCannotBeWritten) {
   expect_refusal("run --input " + kLayer + " --output /dev/null",
                  refused_with("/dev/null: file: expected a regular file or a free name, "
                               "got a directory, pipe or device"));
-  EXPECT_EQ(files(), 0);
+  std::filesystem::create_symlink(path("nowhere"), path("link"));
+  expect_refusal("run --input " + kLayer + " --output " + path("link"),
+                 refused_with(path("link") + ": file: expected a regular file or a free name, "
+                                             "got a symbolic link to nothing"));
+  EXPECT_EQ(files(), 1) << "the link alone";
+}
+
+// Before anything is read, so before anything is computed.
+TEST_F(RunTest, OutputThatCannotBeWrittenIsSeenFirst) {
+  const std::string missing = path("no/such/out");
+  expect_refusal("run --input " + path("absent") + " --output " + missing,
+                 refused_with(missing + ": cannot be written: No such file or directory"));
+}
+
+TEST_F(RunTest, WritesThroughALinkToAFile) {
+  std::filesystem::copy_file(kLayer, path("target"));
+  std::filesystem::create_symlink(path("target"), path("out"));
+  EXPECT_EQ(chunkscan(run(kLayer)).code, 0);
+  EXPECT_TRUE(std::filesystem::is_symlink(path("out")));
+  EXPECT_EQ(io::read_safetensors(path("target")).tensors.size(), 1u);
 }
 
 TEST_F(RunTest, ReplacesItsOwnInput) {

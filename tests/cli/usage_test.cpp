@@ -1,5 +1,6 @@
 // Help, info, plan, and what the program refuses before it computes anything.
 #include <gmock/gmock.h>
+#include <sys/wait.h>
 
 #include "chunkscan/chunkscan.h"
 #include "cli/program.h"
@@ -48,6 +49,13 @@ TEST_F(Program, WrongUsageIsExitCode2) {
   }
 }
 
+TEST_F(Program, AStderrThatIsFullIsNoCrash) {
+  const std::string command = PROGRAM " plan --shape 1 >/dev/null 2>/dev/full";
+  const int status = std::system(command.c_str());
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 2);
+}
+
 TEST_F(Program, InfoAsJson) {
   const Ran ran = chunkscan("info --json");
   EXPECT_EQ(ran.code, 0);
@@ -90,10 +98,33 @@ TEST_F(Program, PlanFollowsTheFlags) {
   EXPECT_EQ(reference["backend"], "reference");
   EXPECT_THAT(std::string(reference["plan"]), HasSubstr(" z:bf16 "));
   EXPECT_THAT(std::string(reference["plan"]), testing::Not(HasSubstr("dt_bias")));
+}
 
-  for (const std::string& isa : cpu_instruction_sets()) {
-    const nlohmann::json plan = chunkscan(sizes + "--config walk --arch " + isa).json();
-    EXPECT_THAT(std::string(plan["config"]), testing::EndsWith("isa=" + isa));
+// It runs nothing, so the machine does not have to have it.
+TEST_F(Program, PlansForAnyInstructionSet) {
+  const std::string plan = "plan --shape 2,300,6,64,128,3 ";
+  for (const std::string& isa : all_cpu_instruction_sets()) {
+    for (const std::string& config :
+         {std::string("--config walk "), std::string(), "--config isa=" + isa + " "}) {
+      const nlohmann::json json = chunkscan(plan + config + "--json --arch " + isa).json();
+      EXPECT_THAT(std::string(json["config"]), testing::EndsWith("isa=" + isa));
+    }
+  }
+  expect_refusal(plan + "--config walk,isa=avx2 --arch neon",
+                 "chunkscan plan: --arch: expected what --config says, isa=avx2, got \"neon\"");
+  expect_refusal(plan + "--arch vax",
+                 "chunkscan plan: --arch: expected avx512_bf16 | avx512 | avx2 | neon | sse4 | "
+                 "baseline, got \"vax\"");
+}
+
+TEST_F(Program, StdoutThatCannotBeWritten) {
+  for (const std::string arguments :
+       {"info", "info --json", "--help", "--version", "", "plan --help",
+        "plan --shape 1,64,8,64,128,1", "check --shape 1,8,2,8,8,1"}) {
+    const Ran ran = chunkscan(arguments, "/dev/full");
+    EXPECT_EQ(ran.code, 2) << arguments;
+    EXPECT_THAT(ran.err, testing::EndsWith(": stdout: expected all of the output to be "
+                                           "written, got an error\n"));
   }
 }
 
@@ -147,6 +178,16 @@ TEST_F(Program, RefusesBadWords) {
   expect_refusal(plan + "--features D,magic",
                  "chunkscan plan: --features: expected none, or names out of D, D_head_dim, z, "
                  "dt_bias, softplus, initial_states, final_states, varlen, seq_idx, got \"magic\"");
+  expect_refusal(plan + "--features D,varlen,seq_idx",
+                 "chunkscan plan: --features: expected varlen or seq_idx, got both");
+  expect_refusal(plan + "--features D_head_dim,D",
+                 "chunkscan plan: --features: expected D or D_head_dim, got both");
+  for (const std::string flags : {"check --state-every 0", "plan --chunk-size 0"}) {
+    const std::string flag = flags.substr(flags.find('-'), flags.rfind(' ') - flags.find('-'));
+    expect_refusal(flags, flag +
+                              ": expected a whole number of at least 1, got \"0\"\n"
+                              "Run with --help for more information.");
+  }
   expect_refusal(plan + "--backend abacus",
                  "chunkscan plan: [forward] backend: expected cpu | reference, got \"abacus\"");
   EXPECT_THAT(chunkscan(plan + "--config sprint").err, HasSubstr("[forward] config: expected"));
