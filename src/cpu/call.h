@@ -61,7 +61,7 @@ struct WorkerScratch {
     return reinterpret_cast<std::uint32_t*>(at(layout.C_pairs)) + w * layout.q * (layout.n16 / 2);
   }
   bool& risky(std::int64_t w) const { return reinterpret_cast<bool*>(base + layout.risky)[w]; }
-  float* Bt() const { return at(layout.Bt); }
+  float* columns() const { return at(layout.columns); }
   float* X() const { return at(layout.X); }
   std::uint32_t* X_pairs() const { return reinterpret_cast<std::uint32_t*>(at(layout.X_pairs)); }
   std::uint32_t* S_pairs() const { return reinterpret_cast<std::uint32_t*>(at(layout.S_pairs)); }

@@ -10,44 +10,23 @@
 #include "cpu/call.h"
 #include "cpu/rows-inl.h"
 #include "cpu/tile-inl.h"
+#include "cpu/tokens-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace chunkscan::HWY_NAMESPACE {
 
-// Rows of a head lie h * p elements apart, which no hardware prefetcher follows. x is
-// fetched twice: a chunk ahead into L2, and a few rows ahead into L1, where rows of a power-of-two
-// stride would have pushed each other out in between (the second is worth 4 % at
-// (1, 4096, 80, 64, 128, 1) in fp32 on two Zen 5 cores).
-template <int kForWrite>
-HWY_INLINE void prefetch_rows(const Array& array, std::int64_t batch, std::int64_t begin,
-                              std::int64_t end, const Slice& slice) {
-  constexpr std::int64_t kLine = 64;
-  for (std::int64_t t = begin; t < end; ++t) {
-    const std::byte* row = array.at(batch, t, slice.head, slice.begin);
-    for (std::int64_t byte = 0; byte < slice.count * array.element_bytes; byte += kLine) {
-      __builtin_prefetch(row + byte, kForWrite);
-    }
-  }
+inline Tokens tokens_of(const Array& array, DType dtype, const Block& block, const Chunk& chunk,
+                        const Slice& slice) {
+  return {array,     dtype,      block.sequence.batch, chunk.begin,
+          chunk.len, slice.head, slice.begin,          slice.count};
 }
 
 // X = the slice's columns of x, in fp32.
-HWY_NOINLINE void load_X(const CpuCall& call, const Block& block, std::int64_t w,
-                         const Slice& slice, const WorkerScratch& worker) {
-  constexpr std::int64_t kRowsAhead = 12;
-  const Array& x = call.buffers.x;
+HWY_INLINE void load_X(const CpuCall& call, const Block& block, std::int64_t w, const Slice& slice,
+                       const WorkerScratch& worker) {
   const Chunk& chunk = block.scratch.chunk(w);
-  const std::int64_t end = chunk.begin + chunk.len;
-  with_dtype(call.problem.x, [&](auto type) HWY_ATTR {
-    for (std::int64_t j = 0; j < chunk.len; ++j) {
-      const std::int64_t t = chunk.begin + j;
-      prefetch_rows<0>(x, block.sequence.batch, std::min(t + kRowsAhead, end),
-                       std::min(t + kRowsAhead + 1, end), slice);
-      float* row = worker.X() + j * call.layout.slice;
-      for_each_vector<decltype(type)>(
-          x.at(block.sequence.batch, t, slice.head, slice.begin), x.strides[3], slice.count,
-          [&](std::int64_t k, V v) HWY_ATTR { hn::StoreU(v, f32, row + k); });
-    }
-  });
+  load_tokens(tokens_of(call.buffers.x, call.problem.x, block, chunk, slice), worker.X(),
+              call.layout.slice, worker);
 }
 
 // X_j *= exp(cs_q - cs_j) dt'_j
@@ -83,8 +62,11 @@ HWY_NOINLINE void finish_rows(const CpuCall& call, const Block& block, std::int6
   const Problem& problem = call.problem;
   const Buffers& buffers = call.buffers;
   const CpuLayout& layout = call.layout;
-  const std::int64_t batch = block.sequence.batch;
-  const std::int64_t t = block.scratch.chunk(w).begin + i;
+  const Chunk part{block.scratch.chunk(w).begin + i, rows};
+  if (buffers.z) {
+    load_tokens(tokens_of(buffers.z, *problem.z, block, part, slice), worker.z(), layout.slice,
+                worker);
+  }
   for (std::int64_t r = 0; r < rows && buffers.D; ++r) {
     float* row = sum + r * layout.slice;
     const float* x = worker.X() + (i + r) * layout.slice;
@@ -95,30 +77,19 @@ HWY_NOINLINE void finish_rows(const CpuCall& call, const Block& block, std::int6
   }
   for (std::int64_t r = 0; r < rows && buffers.z; ++r) {
     float* row = sum + r * layout.slice;
-    load_row(*problem.z, buffers.z.at(batch, t + r, slice.head, slice.begin), buffers.z.strides[3],
-             slice.count, worker.z());
+    const float* z = worker.z() + r * layout.slice;
     for (std::int64_t k = 0; k < slice.count; k += lanes()) {
-      const V gate = silu(hn::LoadU(f32, worker.z() + k));
+      const V gate = silu(hn::LoadU(f32, z + k));
       hn::StoreU(hn::Mul(hn::LoadU(f32, row + k), gate), f32, row + k);
     }
   }
-  with_dtype(problem.y, [&](auto type) HWY_ATTR {
-    using Type = decltype(type);
-    const std::int64_t stride = buffers.y.strides[3];
-    for (std::int64_t r = 0; r < rows; ++r) {
-      const float* row = sum + r * layout.slice;
-      std::byte* to = buffers.y.at(batch, t + r, slice.head, slice.begin);
-      std::int64_t k = 0;
-      if (call.stream_y && stride == 1 && reinterpret_cast<std::uintptr_t>(to) % 64 == 0) {
-        for (; k + lanes() <= slice.count; k += lanes()) {
-          Type::stream(hn::LoadU(f32, row + k), reinterpret_cast<typename Type::T*>(to) + k);
-        }
-      }
-      for (; k < slice.count; k += lanes()) {
-        store_vector<Type>(hn::LoadU(f32, row + k), to, stride, k, slice.count);
-      }
-    }
-  });
+  store_tokens(tokens_of(buffers.y, problem.y, block, part, slice), sum, layout.slice,
+               call.stream_y, worker);
+}
+
+// Where tokens are contiguous, cache lines hold those of several row tiles.
+inline bool finishes_at_once(const CpuCall& call) {
+  return along_tokens(call.buffers.y) || along_tokens(call.buffers.z);
 }
 
 // M = C B^T o L o dt' for `kRows` rows from i on, as vectors: store(r, j, M[i + r][j ...]),
@@ -149,23 +120,22 @@ HWY_INLINE void decayed_CB(const CpuLayout& layout, const float* CB, const float
   }
 }
 
-// The rows of x that the thread will want next.
+// The tokens of x that the thread will want next.
 struct Ahead {
   Slice slice;
-  std::int64_t begin;
-  std::int64_t end;
+  Chunk chunk;
 };
 
-// Tokens [t, t + rows) of y, soon to be stored, and as many rows of x from the i-th one ahead.
-HWY_INLINE void prefetch_around(const CpuCall& call, const Block& block, std::int64_t t,
-                                std::int64_t rows, const Slice& slice, const Ahead& ahead,
-                                std::int64_t i) {
-  const std::int64_t next = ahead.begin + i;
-  if (!call.stream_y) {
-    prefetch_rows<1>(call.buffers.y, block.sequence.batch, t, t + rows, slice);
+// Rows [i, i + rows) of the chunk's y, soon to be stored, and as many of x ahead.
+HWY_INLINE void prefetch_around(const CpuCall& call, const Block& block, const Chunk& chunk,
+                                const Slice& slice, const Ahead& ahead, std::int64_t i,
+                                std::int64_t rows) {
+  const Array& y = call.buffers.y;
+  if (!call.stream_y || along_tokens(y)) {
+    prefetch<1>(tokens_of(y, call.problem.y, block, chunk, slice), i, i + rows);
   }
-  prefetch_rows<0>(call.buffers.x, block.sequence.batch, next, std::min(next + rows, ahead.end),
-                   ahead.slice);
+  prefetch<0>(tokens_of(call.buffers.x, call.problem.x, block, ahead.chunk, ahead.slice), i,
+              i + rows);
 }
 
 // y and the next state token by token, the state of a few n at a time in registers: the sequential
@@ -184,7 +154,7 @@ HWY_NOINLINE void recurrence_chunk(const CpuCall& call, const Block& block, std:
       float* at = state + k * layout.slice + c;
       Tile<rows, vecs> S;
       if (has_state) {
-        S.load_scaled(at, layout.slice, 1.0f);
+        S.load(at, layout.slice);
       } else {
         S.clear();
       }

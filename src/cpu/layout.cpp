@@ -91,13 +91,13 @@ CpuLayout::CpuLayout(const Problem& problem, const Config& config, int threads)
   C = worker.take<float>(window * q16 * n16);
   B_pairs = worker.take<std::uint32_t>(native_bf16 ? window * q16 / 2 * n16 : 0);
   C_pairs = worker.take<std::uint32_t>(native_bf16 ? window * q * n16 / 2 : 0);
-  Bt = worker.take<float>(n16 * q16);
-  X = worker.take<float>(q * slice);
+  columns = worker.take<float>(std::max(n16, slice) * q16);
+  X = worker.take<float>(q16 * slice);
   X_pairs = worker.take<std::uint32_t>(native_bf16 ? q16 / 2 * slice : 0);
   S_pairs = worker.take<std::uint32_t>(native_bf16 ? n16 / 2 * slice : 0);
   M = worker.take<float>(kMostTileRows * q16);
-  y = worker.take<float>(q * slice);
-  z = worker.take<float>(slice);
+  y = worker.take<float>(q16 * slice);
+  z = worker.take<float>(q16 * slice);
   D = worker.take<float>(slice);
   rows = worker.take<float>(slice * n16);
   worker_bytes = worker.end();

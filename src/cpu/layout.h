@@ -60,13 +60,15 @@ struct CpuLayout {
   std::size_t B, C;     // float[window][q16][n16]
   std::size_t B_pairs;  // native_bf16: uint32[window][q16 / 2][n16], pairs of tokens
   std::size_t C_pairs;  // native_bf16: uint32[window][q][n16 / 2], pairs along n
-  std::size_t Bt;  // float[n16][q16]: B transposed (native_bf16: its pairs, then these transposed)
-  std::size_t X;   // float[q][slice]
+  // float[max(n16, slice)][q16]: B transposed (native_bf16: its pairs, then these transposed), and
+  // tokens that are contiguous in memory on their way in or out
+  std::size_t columns;
+  std::size_t X;        // float[q16][slice]
   std::size_t X_pairs;  // native_bf16: uint32[q16 / 2][slice], pairs of tokens
   std::size_t S_pairs;  // native_bf16: uint32[n16 / 2][slice], pairs along n
   std::size_t M;        // float[kMostTileRows][q16]: C B^T o L o dt' of one row tile
-  std::size_t y;        // float[q][slice]; output_chunk uses kMostTileRows rows of it
-  std::size_t z, D;     // float[slice]
+  std::size_t y, z;     // float[q16][slice]; of one row tile, but where finishes_at_once
+  std::size_t D;        // float[slice]
   std::size_t rows;     // float[slice][n16]: a state on its way in or out
 };
 

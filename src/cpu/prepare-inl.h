@@ -8,29 +8,11 @@
 #endif
 
 #include "cpu/call.h"
-#include "cpu/rows-inl.h"
-#include "cpu/tile-inl.h"
+#include "cpu/products-inl.h"
+#include "cpu/tokens-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace chunkscan::HWY_NAMESPACE {
-
-// Loads `len` rows of n, padded with zeros, and returns the largest magnitude.
-HWY_NOINLINE float load_rows(DType dtype, const Array& array, const Block& block,
-                             const Chunk& chunk, std::int64_t n, float* to, std::int64_t to_row) {
-  V largest = hn::Zero(f32);
-  with_dtype(dtype, [&](auto type) HWY_ATTR {
-    for (std::int64_t i = 0; i < chunk.len; ++i) {
-      float* row = to + i * to_row;
-      for_each_vector<decltype(type)>(array.at(block.sequence.batch, chunk.begin + i, block.group),
-                                      array.strides[3], n, [&](std::int64_t k, V v) HWY_ATTR {
-                                        largest = hn::Max(largest, hn::Abs(v));
-                                        hn::StoreU(v, f32, row + k);
-                                      });
-      zero_padding(n, row);
-    }
-  });
-  return hn::GetLane(hn::MaxOfLanes(f32, largest));
-}
 
 // One token's log2 decay is cut here: its factor is 0 in fp32 anyway, and a larger one would ruin
 // the differences of running sums behind it.
@@ -98,17 +80,20 @@ HWY_NOINLINE void prepare_chunk(const CpuCall& call, const Block& block, std::in
                                 const WorkerScratch& worker) {
   const CpuLayout& layout = call.layout;
   const Chunk& chunk = block.scratch.chunk(w);
-  const float most_B =
-      load_rows(call.problem.B, call.buffers.B, block, chunk, layout.n, worker.B(w), layout.n16);
-  const float most_C =
-      load_rows(call.problem.C, call.buffers.C, block, chunk, layout.n, worker.C(w), layout.n16);
+  const auto load = [&](const Array& array, DType dtype, float* to) {
+    const Tokens tokens{array, dtype,   block.sequence.batch, chunk.begin, chunk.len, block.group,
+                        0,     layout.n};
+    return load_tokens(tokens, to, layout.n16, worker);
+  };
+  const float most_B = load(call.buffers.B, call.problem.B, worker.B(w));
+  const float most_C = load(call.buffers.C, call.problem.C, worker.C(w));
   // Where C B^T might overflow although y does not, or sink below fp32's normal numbers, y is
   // worked out token by token.
   const double most_CB = static_cast<double>(most_B) * most_C * static_cast<double>(layout.n);
   worker.risky(w) = most_CB > 1e37 || (most_CB > 0.0 && most_CB < 1e-30);
   if (call.config.route != Route::kRecurrence) {
     Products::pack_BC(layout, chunk.len, w, worker);
-    if (!worker.risky(w)) Products::multiply_CB(layout, block.scratch, w, worker);
+    if (!worker.risky(w)) multiply_CB<Products>(layout, block.scratch, w, worker);
   }
   for (std::int64_t head = 0; head < block.heads; ++head) chunk_cumsum(call, block, w, head);
 }

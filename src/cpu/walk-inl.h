@@ -12,6 +12,7 @@
 #include "cpu/call.h"
 #include "cpu/chunk-inl.h"
 #include "cpu/prepare-inl.h"
+#include "cpu/products-inl.h"
 #include "hwy/cache_control.h"
 #include "op/element.h"
 
@@ -94,8 +95,7 @@ inline bool state_is_wanted(const CpuCall& call, const Block& block, const Windo
 }
 
 inline Ahead ahead_of(const Block& block, const Slice& slice, std::int64_t w) {
-  const Chunk& chunk = block.scratch.chunk(w);
-  return {slice, chunk.begin, chunk.begin + chunk.len};
+  return {slice, block.scratch.chunk(w)};
 }
 
 // Route walk (and recurrence): the state goes through the window's chunks, y comes out on the way.
@@ -113,9 +113,9 @@ HWY_NOINLINE void walk_slice(const CpuCall& call, const Block& block, const Wind
     } else {
       const Ahead ahead =
           w + 1 < window.count ? ahead_of(block, slice, w + 1) : ahead_of(block, next_slice, 0);
-      Products::output_chunk(call, block, w, slice, has_state ? state : nullptr, ahead, worker);
+      output_chunk<Products>(call, block, w, slice, has_state ? state : nullptr, ahead, worker);
       if (state_is_wanted(call, block, window, w)) {
-        Products::state_chunk(call.layout, block.scratch, w, slice, state, has_state, worker);
+        state_chunk<Products>(call.layout, block.scratch, w, slice, state, has_state, worker);
       }
     }
     store_chunk_state(call, block, w, slice, state, worker);
@@ -141,7 +141,7 @@ HWY_NOINLINE void fwd_pass_state(const CpuCall& call, const Block& block, const 
       }
     }
     load_X(call, block, w, slice, worker);
-    Products::state_chunk(layout, block.scratch, w, slice, state, has_state, worker);
+    state_chunk<Products>(layout, block.scratch, w, slice, state, has_state, worker);
     store_chunk_state(call, block, w, slice, state, worker);
   }
   end_slice(call, block, window, slice, state, worker);
@@ -157,7 +157,7 @@ HWY_NOINLINE void compute_out(const CpuCall& call, const Block& block, const Win
   if (worker.risky(w)) {
     recurrence_chunk(call, block, w, slice, state, has_state, worker);
   } else {
-    Products::output_chunk(call, block, w, slice, has_state ? state : nullptr,
+    output_chunk<Products>(call, block, w, slice, has_state ? state : nullptr,
                            ahead_of(block, slice, w), worker);
   }
   hwy::FlushStream();
