@@ -8,6 +8,7 @@
 #endif
 
 #include "cpu/call.h"
+#include "cpu/range.h"
 #include "cpu/rows-inl.h"
 #include "cpu/tile-inl.h"
 #include "cpu/tokens-inl.h"
@@ -21,24 +22,35 @@ inline Tokens tokens_of(const Array& array, DType dtype, const Block& block, con
           chunk.len, slice.head, slice.begin,          slice.count};
 }
 
-// X = the slice's columns of x, in fp32.
-HWY_INLINE void load_X(const CpuCall& call, const Block& block, std::int64_t w, const Slice& slice,
-                       const WorkerScratch& worker) {
+// X = the slice's columns of x, in fp32. Returns the largest magnitude of all the head's columns.
+HWY_INLINE float load_X(const CpuCall& call, const Block& block, std::int64_t w, const Slice& slice,
+                        const WorkerScratch& worker) {
   const Chunk& chunk = block.scratch.chunk(w);
-  load_tokens(tokens_of(call.buffers.x, call.problem.x, block, chunk, slice), worker.X(),
-              call.layout.slice, worker);
+  const auto load = [&](const Slice& part) {
+    return load_tokens(tokens_of(call.buffers.x, call.problem.x, block, chunk, part), worker.X(),
+                       call.layout.slice, worker);
+  };
+  float most = 0.0f;
+  for (std::int64_t begin = 0; begin < call.layout.p; begin += call.layout.slice) {
+    const std::int64_t count = std::min(call.layout.slice, call.layout.p - begin);
+    if (begin != slice.begin) {
+      most = std::max(most, load({slice.head_in_block, slice.head, begin, count}));
+    }
+  }
+  return std::max(most, load(slice));
 }
 
 // X_j *= exp(cs_q - cs_j) dt'_j
 HWY_INLINE void scale_X(const CpuLayout& layout, const BlockScratch& scratch, std::int64_t w,
                         const Slice& slice, const WorkerScratch& worker) {
-  const float* dt = scratch.decay(w, slice.head_in_block, kDt);
   const float* weight = scratch.decay(w, slice.head_in_block, kWeight);
+  const float* rest = scratch.decay(w, slice.head_in_block, kWeightRest);
   for (std::int64_t j = 0; j < scratch.chunk(w).len; ++j) {
-    const V factor = hn::Set(f32, weight[j] * dt[j]);
+    const V factor = hn::Set(f32, weight[j]);
+    const V factor_rest = hn::Set(f32, rest[j]);
     float* row = worker.X() + j * layout.slice;
     for (std::int64_t k = 0; k < slice.count; k += lanes()) {
-      hn::StoreU(hn::Mul(factor, hn::LoadU(f32, row + k)), f32, row + k);
+      hn::StoreU(hn::Mul(hn::Mul(factor, hn::LoadU(f32, row + k)), factor_rest), f32, row + k);
     }
   }
 }
@@ -47,7 +59,8 @@ HWY_INLINE void scale_X(const CpuLayout& layout, const BlockScratch& scratch, st
 HWY_INLINE void load_D(const CpuCall& call, const Slice& slice, float* to) {
   const Array& D = call.buffers.D;
   if (call.problem.D_per_head_dim) {
-    return load_row(*call.problem.D, D.at(slice.head, slice.begin), D.strides[1], slice.count, to);
+    load_row(*call.problem.D, D.at(slice.head, slice.begin), D.strides[1], slice.count, to);
+    return;
   }
   const float value = D ? load_scalar(*call.problem.D, D.at(slice.head)) : 0.0f;
   for (std::int64_t k = 0; k < slice.count; k += lanes()) {
@@ -106,8 +119,8 @@ HWY_INLINE void decayed_CB(const CpuLayout& layout, const float* CB, const float
     const auto product = [&](std::int64_t j) HWY_ATTR {
       const V difference_high = hn::Sub(high_i, hn::LoadU(f32, high + j));
       const V difference_low = hn::Sub(low_i, hn::LoadU(f32, low + j));
-      return hn::Mul(hn::Mul(hn::LoadU(f32, row + j), hn::LoadU(f32, dt + j)),
-                     exp2_pair(difference_high, difference_low));
+      return times_exp2(hn::Mul(hn::LoadU(f32, row + j), hn::LoadU(f32, dt + j)), difference_high,
+                        difference_low);
     };
     std::int64_t j = 0;
     for (; j + lanes() <= i + r + 1; j += lanes()) store(r, j, product(j));
@@ -138,16 +151,41 @@ HWY_INLINE void prefetch_around(const CpuCall& call, const Block& block, const C
               i + rows);
 }
 
-// y and the next state token by token, the state of a few n at a time in registers: the sequential
-// recurrence in its fastest form. Needs no C B^T.
+// B and dt' as token by token they are multiplied: a dt' that would take x out of fp32 goes to B.
+struct Steps {
+  const float* B;
+  const float* dt;
+};
+HWY_INLINE Steps steps_of(const CpuLayout& layout, const float* B, const float* dt,
+                          std::int64_t len, float most_x, const WorkerScratch& worker) {
+  const auto moves = [&](std::int64_t t) { return dt_belongs_to_B(most_x, dt[t]); };
+  std::int64_t t = 0;
+  while (t < len && !moves(t)) ++t;
+  if (t == len) return {B, dt};
+  float* scaled_B = worker.columns();
+  float* rest_dt = worker.M();
+  for (t = 0; t < len; ++t) {
+    const float to_B = moves(t) ? dt[t] : 1.0f;
+    rest_dt[t] = moves(t) ? 1.0f : dt[t];
+    for (std::int64_t k = 0; k < layout.n16; ++k) {
+      scaled_B[t * layout.n16 + k] = to_B * B[t * layout.n16 + k];
+    }
+  }
+  return {scaled_B, rest_dt};
+}
+
+// y from token `first` of the chunk on and the next state, token by token, the state of a few n at
+// a time in registers: the sequential recurrence in its fastest form. Needs no C B^T.
 HWY_NOINLINE void recurrence_chunk(const CpuCall& call, const Block& block, std::int64_t w,
-                                   const Slice& slice, float* state, bool has_state,
-                                   const WorkerScratch& worker) {
+                                   const Slice& slice, std::int64_t first, float most_x,
+                                   float* state, bool has_state, const WorkerScratch& worker) {
   const CpuLayout& layout = call.layout;
   const BlockScratch& scratch = block.scratch;
-  const float* factor = scratch.decay(w, slice.head_in_block, kFactor);
-  const float* dt = scratch.decay(w, slice.head_in_block, kDt);
+  const auto decay = [&](DecayRow row) { return scratch.decay(w, slice.head_in_block, row); };
+  const float* factor = decay(kFactor);
+  const float* factor_rest = decay(kFactorRest);
   const std::int64_t len = scratch.chunk(w).len;
+  const Steps steps = steps_of(layout, worker.B(w), decay(kDt), len, most_x, worker);
   std::fill(worker.y(), worker.y() + len * layout.slice, 0.0f);
   cover_rows<kTileRows * 2 / 3, 4, 2, 1>(0, layout.n, [&](std::int64_t k, auto rows) HWY_ATTR {
     for_each_column_tile(slice.count, [&](std::int64_t c, auto vecs) HWY_ATTR {
@@ -159,14 +197,16 @@ HWY_NOINLINE void recurrence_chunk(const CpuCall& call, const Block& block, std:
         S.clear();
       }
       for (std::int64_t t = 0; t < len; ++t) {
-        S.step(factor[t], dt[t], worker.B(w) + t * layout.n16 + k, worker.C(w) + t * layout.n16 + k,
-               worker.X() + t * layout.slice + c, worker.y() + t * layout.slice + c);
+        if (HWY_UNLIKELY(factor_rest[t] != 1.0f)) S.scale(factor_rest[t]);
+        S.step(factor[t], steps.dt[t], steps.B + t * layout.n16 + k,
+               worker.C(w) + t * layout.n16 + k, worker.X() + t * layout.slice + c,
+               worker.y() + t * layout.slice + c);
       }
       S.store(at, layout.slice);
     });
   });
   load_D(call, slice, worker.D());
-  finish_rows(call, block, w, slice, 0, len, worker.y(), worker);
+  finish_rows(call, block, w, slice, first, len - first, worker.y() + first * layout.slice, worker);
 }
 
 }  // namespace chunkscan::HWY_NAMESPACE

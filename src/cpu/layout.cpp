@@ -79,14 +79,15 @@ CpuLayout::CpuLayout(const Problem& problem, const Config& config, int threads)
   chunks = block.take<Chunk>(window);
   CB = block.take<float>(window * q * q16);
   decay = block.take<float>(window * heads * kDecayRows * q16);
-  log_sums = block.take<double>(window * heads);
+  sums = block.take<HeadSums>(window * heads);
   log_decay = block.take<double>(heads);
+  most_state = block.take<double>(heads);
   states = block.take<float>(heads * n16 * slice);
   entering = block.take<float>(keeps_entering ? window * heads * n16 * slice : 0);
   block_bytes = block.end();
 
   Offsets worker;
-  risky = worker.take<bool>(window);
+  most = worker.take<Most>(window);
   B = worker.take<float>(window * q16 * n16);
   C = worker.take<float>(window * q16 * n16);
   B_pairs = worker.take<std::uint32_t>(native_bf16 ? window * q16 / 2 * n16 : 0);

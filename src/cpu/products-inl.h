@@ -44,11 +44,11 @@ HWY_NOINLINE void multiply_CB(const CpuLayout& layout, const BlockScratch& scrat
   });
 }
 
-// y of the chunk, from its tokens and the entering state (nullptr = 0).
+// y of the chunk's first `tokens`, from them and the entering state (nullptr = 0).
 template <class Products>
 HWY_NOINLINE void output_chunk(const CpuCall& call, const Block& block, std::int64_t w,
-                               const Slice& slice, const float* state, const Ahead& ahead,
-                               const WorkerScratch& worker) {
+                               const Slice& slice, std::int64_t tokens, const float* state,
+                               const Ahead& ahead, const WorkerScratch& worker) {
   const CpuLayout& layout = call.layout;
   const BlockScratch& scratch = block.scratch;
   const Chunk& chunk = scratch.chunk(w);
@@ -56,14 +56,14 @@ HWY_NOINLINE void output_chunk(const CpuCall& call, const Block& block, std::int
   const std::int64_t C_row = words<Products>(layout.n16);
   const std::int64_t M_row = words<Products>(layout.q16);
   const auto* C = Products::C(worker, w);
-  const auto* X = Products::X(layout, chunk.len, padded(slice.count), worker);
+  const auto* X = Products::X(layout, tokens, padded(slice.count), worker);
   const auto* S =
       state == nullptr ? nullptr : Products::S(layout, state, padded(slice.count), worker);
   auto* M = reinterpret_cast<typename Products::Word*>(worker.M());
   const bool at_once = finishes_at_once(call);
   float* y = worker.y();
   load_D(call, slice, worker.D());
-  for_each_row_tile(chunk.len, [&](std::int64_t i, auto rows) HWY_ATTR {
+  for_each_row_tile(tokens, [&](std::int64_t i, auto rows) HWY_ATTR {
     prefetch_around(call, block, chunk, slice, ahead, i, rows);
     float* sum = at_once ? y + i * layout.slice : y;
     decayed_CB<rows>(layout, scratch.CB(w), decay(kCsHigh), decay(kCsLow), decay(kDt), i,
@@ -75,13 +75,14 @@ HWY_NOINLINE void output_chunk(const CpuCall& call, const Block& block, std::int
       if (S != nullptr) {
         tile.multiply(C + i * C_row, C_row, 1, S + k, layout.slice, words<Products>(layout.n));
         tile.scale_rows(decay(kDecayIn) + i);
+        tile.scale_rows(decay(kDecayInRest) + i);
       }
       tile.multiply_causal(M, M_row, X + k, layout.slice, i);
       tile.store(sum + k, layout.slice);
     });
     if (!at_once) finish_rows(call, block, w, slice, i, rows, sum, worker);
   });
-  if (at_once) finish_rows(call, block, w, slice, 0, chunk.len, y, worker);
+  if (at_once) finish_rows(call, block, w, slice, 0, tokens, y, worker);
 }
 
 // The state after the chunk, in place; `has_state` is false where the entering one is 0. Leaves X
@@ -92,6 +93,10 @@ HWY_NOINLINE void state_chunk(const CpuLayout& layout, const BlockScratch& scrat
                               const WorkerScratch& worker) {
   const std::int64_t len = scratch.chunk(w).len;
   const float decay = scratch.decay(w, slice.head_in_block, kDecayIn)[len - 1];
+  const float rest = scratch.decay(w, slice.head_in_block, kDecayInRest)[len - 1];
+  if (has_state && rest != 1.0f) {
+    for (std::int64_t i = 0; i < layout.n * layout.slice; ++i) state[i] *= rest;
+  }
   scale_X(layout, scratch, w, slice, worker);
   const auto* B = Products::B(worker, w);
   const auto* X = Products::X(layout, len, padded(slice.count), worker);

@@ -84,6 +84,15 @@ struct Tile {
     }
   }
 
+  HWY_INLINE void scale(float factor) {
+    const V scalar = hn::Set(f32, factor);
+#pragma GCC unroll 12
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 12
+      for (int v = 0; v < kVecs; ++v) sum[r][v] = hn::Mul(sum[r][v], scalar);
+    }
+  }
+
   HWY_INLINE void load(const float* HWY_RESTRICT from, std::int64_t row) {
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
