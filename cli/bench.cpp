@@ -67,7 +67,7 @@ Result bench(Flags flags) {
   return result;
 }
 
-Json row_json(const BenchRow& row, const Ceilings& ceilings, const std::string& features) {
+Json row_json(const BenchRow& row, const Ceilings& ceilings, const ShapeFlags& flags) {
   const testkit::CaseSpec& spec = row.which.spec;
   const testkit::Comparison& y = row.errors.front();
   Json errors = Json::object();
@@ -77,7 +77,8 @@ Json row_json(const BenchRow& row, const Ceilings& ceilings, const std::string& 
   return {{"name", row.which.name},
           {"shape", {spec.b, spec.l, spec.h, spec.p, spec.n, spec.g}},
           {"dtype", name_of(spec.dtype)},
-          {"features", split(features)},
+          {"features", split(flags.features)},
+          {"layout", flags.layout},
           {"backend", row.backend},
           {"config", row.config},
           {"plan", row.plan},
@@ -103,7 +104,7 @@ Json row_json(const BenchRow& row, const Ceilings& ceilings, const std::string& 
 void print_result_json(const Result& result, const Flags& flags) {
   Json rows = Json::array();
   for (const BenchRow& row : result.rows) {
-    rows.push_back(row_json(row, result.ceilings, flags.shape.features));
+    rows.push_back(row_json(row, result.ceilings, flags.shape));
   }
   print_json({{"version", version()},
               {"machine",
@@ -154,6 +155,7 @@ Action add_bench(CLI::App& app) {
       ->check(CLI::PositiveNumber);
   flags->shape.add(app);
   flags->shape.add_suite(app);
+  flags->shape.add_layout(app);
   flags->how.add(app);
   app.footer(
       "Without sizes it runs --suite cpu. Times are medians of calls after a warm-up, random "

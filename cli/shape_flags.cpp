@@ -77,6 +77,30 @@ void apply_features(const std::string& text, CaseSpec& spec) {
   require_one_of({"varlen", "seq_idx"}, names);
 }
 
+struct NamedLayout {
+  const char* name;
+  testkit::Layout layout;
+  const char* about;
+};
+
+constexpr NamedLayout kLayouts[] = {
+    {"rows", testkit::Layout::kContiguous, "row-major"},
+    {"projection", testkit::Layout::kFused, "columns of one row-major buffer"},
+    {"tokens", testkit::Layout::kTokens, "x, y, z, B, C and dt contiguous along tokens"},
+    {"tokens_x", testkit::Layout::kTokensX, "of these, x, y and z"},
+    {"tokens_BC", testkit::Layout::kTokensBC, "of these, B and C"},
+    {"strided", testkit::Layout::kStrided, "elements two apart"},
+};
+
+testkit::Layout layout_named(const std::string& name) {
+  std::string names;
+  for (const NamedLayout& known : kLayouts) {
+    if (name == known.name) return known.layout;
+    names += (names.empty() ? "" : " | ") + std::string(known.name);
+  }
+  refuse("--layout", names, name);
+}
+
 NamedShape parse_shape(const std::string& text) {
   constexpr const char* kRule = "six whole numbers b,l,h,p,n,g such as 1,2048,24,64,128,1";
   const std::vector<std::string> parts = split(text);
@@ -184,6 +208,14 @@ void ShapeFlags::add_suite(CLI::App& app) {
       "Of x, dt, B, C and z: f32 | bf16 | f16, or several joined by commas");
 }
 
+void ShapeFlags::add_layout(CLI::App& app) {
+  std::string about = "How the tensors lie in memory:";
+  for (const NamedLayout& known : kLayouts) {
+    about += fmt::format("\n{}: {}", known.name, known.about);
+  }
+  app.add_option("--layout", layout, about)->type_name("NAME")->capture_default_str();
+}
+
 std::vector<NamedCase> ShapeFlags::cases() const {
   std::vector<NamedCase> cases;
   const std::vector<std::string> names = split(dtypes);
@@ -199,6 +231,7 @@ std::vector<NamedCase> ShapeFlags::cases() const {
       spec.g = sizes.g;
       spec.dtype = dtype_named("--dtype", name);
       spec.seed = seed;
+      spec.layout = layout_named(layout);
       apply_features(features, spec);
       cases.push_back({std::string(sizes.name), spec});
     }

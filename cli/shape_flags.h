@@ -22,11 +22,14 @@ struct ShapeFlags {
   std::int64_t seqlen = 2048, batch = 1;
   std::string dtypes = "bf16";
   std::string features = "D,dt_bias,softplus";
+  std::string layout = "rows";
   std::uint64_t seed = 1;
 
   void add(CLI::App& app);
   // Several cases at once: --suite, and more than one --dtype.
   void add_suite(CLI::App& app);
+  // How the tensors lie in memory: --layout.
+  void add_layout(CLI::App& app);
 
   bool any() const { return !shape.empty() || !model.empty() || !suite.empty(); }
   // One case per size and dtype, sizes outermost.

@@ -11,7 +11,7 @@ namespace chunkscan::testkit {
 namespace {
 
 constexpr std::int64_t kGap = 3;      // elements between rows, kPadded and kStrided
-constexpr std::int64_t kSpacing = 3;  // from element to element, kStrided
+constexpr std::int64_t kSpacing = 2;  // from element to element, kStrided
 
 // Streams of random numbers, one a tensor.
 enum class Stream : std::uint64_t { kX, kDt, kA, kB, kC, kD, kZ, kDtBias, kInitialStates };
@@ -59,7 +59,7 @@ Case::Case(const CaseSpec& wanted) : spec(wanted) {
   if (spec.layout == Layout::kFused) allocate_fused();
   const auto place = [this](TensorView& view, DType dtype,
                             std::initializer_list<std::int64_t> shape) {
-    if (!view.present()) view = allocate(dtype, shape);
+    if (!view.present()) view = allocate(dtype, shape, along_tokens(view));
   };
   place(inputs.x, spec.dtype, {b, l, h, p});
   place(inputs.dt, dtype_or_x(spec.dt_dtype), {b, l, h});
@@ -99,8 +99,27 @@ Case::Case(const CaseSpec& wanted) : spec(wanted) {
   fill_packing();
 }
 
-TensorView Case::allocate(DType dtype, std::initializer_list<std::int64_t> shape) {
+bool Case::along_tokens(const TensorView& view) const {
+  const bool all = spec.layout == Layout::kTokens;
+  if (&view == &inputs.x || &view == &inputs.z || &view == &outputs.y) {
+    return all || spec.layout == Layout::kTokensX;
+  }
+  if (&view == &inputs.B || &view == &inputs.C) return all || spec.layout == Layout::kTokensBC;
+  return all && &view == &inputs.dt;
+}
+
+TensorView Case::allocate(DType dtype, std::initializer_list<std::int64_t> shape,
+                          bool along_tokens) {
   TensorView view(nullptr, dtype, shape);
+  if (along_tokens) {
+    view.strides[1] = 1;
+    std::int64_t stride = view.shape[1];
+    for (int i = view.rank - 1; i >= 0; --i) {
+      if (i == 1) continue;
+      view.strides[i] = stride;
+      stride *= view.shape[i];
+    }
+  }
   std::int64_t room = view.elements(), start = 0;
   if (spec.layout == Layout::kPadded || spec.layout == Layout::kStrided) {
     std::int64_t stride = spec.layout == Layout::kStrided ? kSpacing : 1;

@@ -17,8 +17,11 @@ enum class Layout {
   kContiguous,
   kFused,     // x, z, B, C, dt and y (those of x's dtype) are column slices of one buffer
   kPadded,    // gaps behind the rows of every dimension; the start is off by one element
-  kStrided,   // the same, and elements three apart
+  kStrided,   // the same, and elements two apart
   kReversed,  // all strides negative
+  kTokens,    // x, z, B, C, dt and y are contiguous along tokens
+  kTokensX,   // of these, x, z and y
+  kTokensBC,  // of these, B and C
 };
 
 enum class DForm { kNone, kHead, kHeadDim };
@@ -82,7 +85,8 @@ class Case {
   std::uint64_t digest_outside_outputs() const;
 
  private:
-  TensorView allocate(DType dtype, std::initializer_list<std::int64_t> shape);
+  TensorView allocate(DType dtype, std::initializer_list<std::int64_t> shape, bool along_tokens);
+  bool along_tokens(const TensorView& view) const;
   void allocate_fused();
   void fill_values();
   void fill_packing();

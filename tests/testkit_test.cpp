@@ -167,7 +167,8 @@ TEST(Generate, ValuesDoNotDependOnLayout) {
   spec.z = true;
   spec.initial_states = DType::kF16;
   const Case plain(spec);
-  for (Layout layout : {Layout::kFused, Layout::kPadded, Layout::kStrided, Layout::kReversed}) {
+  for (Layout layout : {Layout::kFused, Layout::kPadded, Layout::kStrided, Layout::kReversed,
+                        Layout::kTokens, Layout::kTokensX, Layout::kTokensBC}) {
     spec.layout = layout;
     const Case other(spec);
     for (auto view : {&Inputs::x, &Inputs::dt, &Inputs::A, &Inputs::B, &Inputs::C, &Inputs::D,

@@ -1,8 +1,7 @@
-// The matrix products of a chunk with AVX512-BF16's native dot products: operands are pairs of bf16
-// along the summed axis, sums are fp32, two products an instruction and lane. The formulas are
-// those of fp32-inl.h. On any path to y at most three values are rounded to bf16: the weighted x,
-// the state (or the decayed C B^T), and y itself. B, C and x enter as they are. Per-target include
-// guard, see Highway.
+// Operands of the matrix products for AVX512-BF16's native dot products: pairs of bf16 along the
+// summed axis, sums are fp32, two products an instruction and lane. On any path to y at most three
+// values are rounded to bf16: the weighted x, the state (or the decayed C B^T), and y itself. B, C
+// and x enter as they are. Per-target include guard, see Highway.
 #if defined(CHUNKSCAN_CPU_BF16_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef CHUNKSCAN_CPU_BF16_INL_H
 #undef CHUNKSCAN_CPU_BF16_INL_H
@@ -11,7 +10,7 @@
 #endif
 
 #include "cpu/call.h"
-#include "cpu/chunk-inl.h"
+#include "cpu/rows-inl.h"
 #include "cpu/tile-inl.h"
 
 #if HWY_TARGET == HWY_AVX3
@@ -64,9 +63,9 @@ HWY_NOINLINE void pair_rows(const float* from, std::int64_t from_stride, std::in
 // A register tile over pairs; see Tile.
 template <int kRows, int kVecs>
 struct PairTile : Tile<kRows, kVecs> {
-  HWY_INLINE void multiply_pairs(const std::uint32_t* HWY_RESTRICT a, std::int64_t a_row,
-                                 std::int64_t a_k, const std::uint32_t* HWY_RESTRICT b,
-                                 std::int64_t b_row, std::int64_t depth) {
+  HWY_INLINE void multiply(const std::uint32_t* HWY_RESTRICT a, std::int64_t a_row,
+                           std::int64_t a_k, const std::uint32_t* HWY_RESTRICT b,
+                           std::int64_t b_row, std::int64_t depth) {
     for (std::int64_t k = 0; k < depth; ++k) {
       hn::Vec<I32> operand[kVecs];
 #pragma GCC unroll 12
@@ -85,102 +84,53 @@ struct PairTile : Tile<kRows, kVecs> {
       b += b_row;
     }
   }
+
+  // The last pair may hold one token more than the rows, as 0 times it.
+  HWY_INLINE void multiply_causal(const std::uint32_t* HWY_RESTRICT a, std::int64_t a_row,
+                                  const std::uint32_t* HWY_RESTRICT b, std::int64_t b_row,
+                                  std::int64_t i) {
+    multiply(a, a_row, 1, b, b_row, (i + kRows + 1) / 2);
+  }
 };
 
 struct NativeBf16 {
+  using Word = std::uint32_t;
+  static constexpr std::int64_t kNumbers = 2;  // in a word, along the summed axis
+  template <int kRows, int kVecs>
+  using Tile = PairTile<kRows, kVecs>;
+
   static HWY_NOINLINE void pack_BC(const CpuLayout& layout, std::int64_t len, std::int64_t w,
                                    const WorkerScratch& worker) {
     narrow_rows(worker.C(w), layout.n16, len, worker.C_pairs(w));
     pair_rows(worker.B(w), layout.n16, len, layout.n16, worker.B_pairs(w), layout.n16);
   }
+  static const Word* B(const WorkerScratch& worker, std::int64_t w) { return worker.B_pairs(w); }
+  static const Word* C(const WorkerScratch& worker, std::int64_t w) { return worker.C_pairs(w); }
+  static const Word* X(const CpuLayout& layout, std::int64_t len, std::int64_t columns,
+                       const WorkerScratch& worker) {
+    pair_rows(worker.X(), layout.slice, len, columns, worker.X_pairs(), layout.slice);
+    return worker.X_pairs();
+  }
+  static const Word* S(const CpuLayout& layout, const float* state, std::int64_t columns,
+                       const WorkerScratch& worker) {
+    pair_rows(state, layout.slice, layout.n, columns, worker.S_pairs(), layout.slice);
+    return worker.S_pairs();
+  }
 
-  static HWY_NOINLINE void multiply_CB(const CpuLayout& layout, const BlockScratch& scratch,
-                                       std::int64_t w, const WorkerScratch& worker) {
-    const std::int64_t len = scratch.chunk(w).len;
+  // B's pairs along n, and behind them the same turned.
+  static const Word* turned_B(const CpuLayout& layout, std::int64_t w, std::int64_t len,
+                              const WorkerScratch& worker) {
     const std::int64_t n_pairs = layout.n16 / 2;
-    const std::uint32_t* C = worker.C_pairs(w);
-    // B's pairs along n, and behind them the same transposed.
-    std::uint32_t* B = reinterpret_cast<std::uint32_t*>(worker.Bt());
-    std::uint32_t* Bt = B + layout.q16 * n_pairs;
+    Word* B = reinterpret_cast<Word*>(worker.columns());
+    Word* turned = B + layout.q16 * n_pairs;
     narrow_rows(worker.B(w), layout.n16, len, B);
     transpose(reinterpret_cast<const float*>(B), n_pairs, len, n_pairs,
-              reinterpret_cast<float*>(Bt), layout.q16);
-    for_each_row_tile(len, [&](std::int64_t i, auto rows) HWY_ATTR {
-      for_each_column_tile(i + rows, [&](std::int64_t j, auto vecs) HWY_ATTR {
-        PairTile<rows, vecs> tile;
-        tile.clear();
-        tile.multiply_pairs(C + i * n_pairs, n_pairs, 1, Bt + j, layout.q16, n_pairs);
-        tile.store(scratch.CB(w) + i * layout.q16 + j, layout.q16);
-      });
-    });
+              reinterpret_cast<float*>(turned), layout.q16);
+    return turned;
   }
 
-  // y of the chunk, from its tokens and the entering state (nullptr = 0).
-  static HWY_NOINLINE void output_chunk(const CpuCall& call, const Block& block, std::int64_t w,
-                                        const Slice& slice, const float* state, const Ahead& ahead,
-                                        const WorkerScratch& worker) {
-    const CpuLayout& layout = call.layout;
-    const BlockScratch& scratch = block.scratch;
-    const Chunk& chunk = scratch.chunk(w);
-    const auto decay = [&](DecayRow row) { return scratch.decay(w, slice.head_in_block, row); };
-    const std::int64_t columns = padded(slice.count);
-    const std::int64_t n_pairs = layout.n16 / 2;
-    const std::int64_t q_pairs = layout.q16 / 2;
-    const std::uint32_t* C = worker.C_pairs(w);
-    std::uint32_t* M = reinterpret_cast<std::uint32_t*>(worker.M());
-    std::uint32_t* X = worker.X_pairs();
-    std::uint32_t* S = worker.S_pairs();
-    float* y = worker.y();
-    load_D(call, slice, worker.D());
-    pair_rows(worker.X(), layout.slice, chunk.len, columns, X, layout.slice);
-    if (state != nullptr) {
-      pair_rows(state, layout.slice, layout.n, columns, S, layout.slice);
-    }
-    for_each_row_tile(chunk.len, [&](std::int64_t i, auto rows) HWY_ATTR {
-      prefetch_around(call, block, chunk.begin + i, rows, slice, ahead, i);
-      decayed_CB<rows>(layout, scratch.CB(w), decay(kCsHigh), decay(kCsLow), decay(kDt), i,
-                       [&](int r, std::int64_t j, V v) HWY_ATTR {
-                         hn::StoreU(to_bf16(v), u16,
-                                    reinterpret_cast<std::uint16_t*>(M + r * q_pairs) + j);
-                       });
-      for_each_column_tile(slice.count, [&](std::int64_t k, auto vecs) HWY_ATTR {
-        PairTile<rows, vecs> tile;
-        tile.clear();
-        if (state != nullptr) {
-          tile.multiply_pairs(C + i * n_pairs, n_pairs, 1, S + k, layout.slice, (layout.n + 1) / 2);
-          tile.scale_rows(decay(kDecayIn) + i);
-        }
-        tile.multiply_pairs(M, q_pairs, 1, X + k, layout.slice, (i + rows + 1) / 2);
-        tile.store(y + k, layout.slice);
-      });
-      finish_rows(call, block, w, slice, i, rows, y, worker);
-    });
-  }
-
-  // The state after the chunk, in place; `has_state` is false where the entering one is 0. Leaves X
-  // scaled.
-  static HWY_NOINLINE void state_chunk(const CpuLayout& layout, const BlockScratch& scratch,
-                                       std::int64_t w, const Slice& slice, float* state,
-                                       bool has_state, const WorkerScratch& worker) {
-    const std::int64_t len = scratch.chunk(w).len;
-    const float decay = scratch.decay(w, slice.head_in_block, kDecayIn)[len - 1];
-    std::uint32_t* X = worker.X_pairs();
-    scale_X(layout, scratch, w, slice, worker);
-    pair_rows(worker.X(), layout.slice, len, padded(slice.count), X, layout.slice);
-    for_each_row_tile(layout.n, [&](std::int64_t k, auto rows) HWY_ATTR {
-      for_each_column_tile(slice.count, [&](std::int64_t c, auto vecs) HWY_ATTR {
-        float* at = state + k * layout.slice + c;
-        PairTile<rows, vecs> tile;
-        if (has_state) {
-          tile.load_scaled(at, layout.slice, decay);
-        } else {
-          tile.clear();
-        }
-        tile.multiply_pairs(worker.B_pairs(w) + k, 1, layout.n16, X + c, layout.slice,
-                            (len + 1) / 2);
-        tile.store(at, layout.slice);
-      });
-    });
+  static HWY_INLINE void store(V v, Word* row, std::int64_t j) {
+    hn::StoreU(to_bf16(v), u16, reinterpret_cast<std::uint16_t*>(row) + j);
   }
 };
 

@@ -33,9 +33,10 @@ struct BlockScratch {
   float* decay(std::int64_t w, std::int64_t head, DecayRow row) const {
     return at<float>(layout.decay) + ((w * layout.heads + head) * kDecayRows + row) * layout.q16;
   }
-  double& log_sum(std::int64_t w, std::int64_t head) const {
-    return at<double>(layout.log_sums)[w * layout.heads + head];
+  HeadSums& sums(std::int64_t w, std::int64_t head) const {
+    return at<HeadSums>(layout.sums)[w * layout.heads + head];
   }
+  double& most_state(std::int64_t head) const { return at<double>(layout.most_state)[head]; }
   double& log_decay(std::int64_t head) const { return at<double>(layout.log_decay)[head]; }
   float* state(std::int64_t head) const {
     return at<float>(layout.states) + head * layout.n16 * layout.slice;
@@ -60,8 +61,8 @@ struct WorkerScratch {
   std::uint32_t* C_pairs(std::int64_t w) const {
     return reinterpret_cast<std::uint32_t*>(at(layout.C_pairs)) + w * layout.q * (layout.n16 / 2);
   }
-  bool& risky(std::int64_t w) const { return reinterpret_cast<bool*>(base + layout.risky)[w]; }
-  float* Bt() const { return at(layout.Bt); }
+  Most& most(std::int64_t w) const { return reinterpret_cast<Most*>(base + layout.most)[w]; }
+  float* columns() const { return at(layout.columns); }
   float* X() const { return at(layout.X); }
   std::uint32_t* X_pairs() const { return reinterpret_cast<std::uint32_t*>(at(layout.X_pairs)); }
   std::uint32_t* S_pairs() const { return reinterpret_cast<std::uint32_t*>(at(layout.S_pairs)); }

@@ -8,58 +8,49 @@
 #endif
 
 #include "cpu/call.h"
+#include "cpu/range.h"
 #include "cpu/rows-inl.h"
 #include "cpu/tile-inl.h"
+#include "cpu/tokens-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace chunkscan::HWY_NAMESPACE {
 
-// Rows of a head lie h * p elements apart, which no hardware prefetcher follows. x is
-// fetched twice: a chunk ahead into L2, and a few rows ahead into L1, where rows of a power-of-two
-// stride would have pushed each other out in between (the second is worth 4 % at
-// (1, 4096, 80, 64, 128, 1) in fp32 on two Zen 5 cores).
-template <int kForWrite>
-HWY_INLINE void prefetch_rows(const Array& array, std::int64_t batch, std::int64_t begin,
-                              std::int64_t end, const Slice& slice) {
-  constexpr std::int64_t kLine = 64;
-  for (std::int64_t t = begin; t < end; ++t) {
-    const std::byte* row = array.at(batch, t, slice.head, slice.begin);
-    for (std::int64_t byte = 0; byte < slice.count * array.element_bytes; byte += kLine) {
-      __builtin_prefetch(row + byte, kForWrite);
-    }
-  }
+inline Tokens tokens_of(const Array& array, DType dtype, const Block& block, const Chunk& chunk,
+                        const Slice& slice) {
+  return {array,     dtype,      block.sequence.batch, chunk.begin,
+          chunk.len, slice.head, slice.begin,          slice.count};
 }
 
-// X = the slice's columns of x, in fp32.
-HWY_NOINLINE void load_X(const CpuCall& call, const Block& block, std::int64_t w,
-                         const Slice& slice, const WorkerScratch& worker) {
-  constexpr std::int64_t kRowsAhead = 12;
-  const Array& x = call.buffers.x;
+// X = the slice's columns of x, in fp32. Returns the largest magnitude of all the head's columns.
+HWY_INLINE float load_X(const CpuCall& call, const Block& block, std::int64_t w, const Slice& slice,
+                        const WorkerScratch& worker) {
   const Chunk& chunk = block.scratch.chunk(w);
-  const std::int64_t end = chunk.begin + chunk.len;
-  with_dtype(call.problem.x, [&](auto type) HWY_ATTR {
-    for (std::int64_t j = 0; j < chunk.len; ++j) {
-      const std::int64_t t = chunk.begin + j;
-      prefetch_rows<0>(x, block.sequence.batch, std::min(t + kRowsAhead, end),
-                       std::min(t + kRowsAhead + 1, end), slice);
-      float* row = worker.X() + j * call.layout.slice;
-      for_each_vector<decltype(type)>(
-          x.at(block.sequence.batch, t, slice.head, slice.begin), x.strides[3], slice.count,
-          [&](std::int64_t k, V v) HWY_ATTR { hn::StoreU(v, f32, row + k); });
+  const auto load = [&](const Slice& part) {
+    return load_tokens(tokens_of(call.buffers.x, call.problem.x, block, chunk, part), worker.X(),
+                       call.layout.slice, worker);
+  };
+  float most = 0.0f;
+  for (std::int64_t begin = 0; begin < call.layout.p; begin += call.layout.slice) {
+    const std::int64_t count = std::min(call.layout.slice, call.layout.p - begin);
+    if (begin != slice.begin) {
+      most = std::max(most, load({slice.head_in_block, slice.head, begin, count}));
     }
-  });
+  }
+  return std::max(most, load(slice));
 }
 
 // X_j *= exp(cs_q - cs_j) dt'_j
 HWY_INLINE void scale_X(const CpuLayout& layout, const BlockScratch& scratch, std::int64_t w,
                         const Slice& slice, const WorkerScratch& worker) {
-  const float* dt = scratch.decay(w, slice.head_in_block, kDt);
   const float* weight = scratch.decay(w, slice.head_in_block, kWeight);
+  const float* rest = scratch.decay(w, slice.head_in_block, kWeightRest);
   for (std::int64_t j = 0; j < scratch.chunk(w).len; ++j) {
-    const V factor = hn::Set(f32, weight[j] * dt[j]);
+    const V factor = hn::Set(f32, weight[j]);
+    const V factor_rest = hn::Set(f32, rest[j]);
     float* row = worker.X() + j * layout.slice;
     for (std::int64_t k = 0; k < slice.count; k += lanes()) {
-      hn::StoreU(hn::Mul(factor, hn::LoadU(f32, row + k)), f32, row + k);
+      hn::StoreU(hn::Mul(hn::Mul(factor, hn::LoadU(f32, row + k)), factor_rest), f32, row + k);
     }
   }
 }
@@ -68,7 +59,8 @@ HWY_INLINE void scale_X(const CpuLayout& layout, const BlockScratch& scratch, st
 HWY_INLINE void load_D(const CpuCall& call, const Slice& slice, float* to) {
   const Array& D = call.buffers.D;
   if (call.problem.D_per_head_dim) {
-    return load_row(*call.problem.D, D.at(slice.head, slice.begin), D.strides[1], slice.count, to);
+    load_row(*call.problem.D, D.at(slice.head, slice.begin), D.strides[1], slice.count, to);
+    return;
   }
   const float value = D ? load_scalar(*call.problem.D, D.at(slice.head)) : 0.0f;
   for (std::int64_t k = 0; k < slice.count; k += lanes()) {
@@ -83,8 +75,11 @@ HWY_NOINLINE void finish_rows(const CpuCall& call, const Block& block, std::int6
   const Problem& problem = call.problem;
   const Buffers& buffers = call.buffers;
   const CpuLayout& layout = call.layout;
-  const std::int64_t batch = block.sequence.batch;
-  const std::int64_t t = block.scratch.chunk(w).begin + i;
+  const Chunk part{block.scratch.chunk(w).begin + i, rows};
+  if (buffers.z) {
+    load_tokens(tokens_of(buffers.z, *problem.z, block, part, slice), worker.z(), layout.slice,
+                worker);
+  }
   for (std::int64_t r = 0; r < rows && buffers.D; ++r) {
     float* row = sum + r * layout.slice;
     const float* x = worker.X() + (i + r) * layout.slice;
@@ -95,30 +90,19 @@ HWY_NOINLINE void finish_rows(const CpuCall& call, const Block& block, std::int6
   }
   for (std::int64_t r = 0; r < rows && buffers.z; ++r) {
     float* row = sum + r * layout.slice;
-    load_row(*problem.z, buffers.z.at(batch, t + r, slice.head, slice.begin), buffers.z.strides[3],
-             slice.count, worker.z());
+    const float* z = worker.z() + r * layout.slice;
     for (std::int64_t k = 0; k < slice.count; k += lanes()) {
-      const V gate = silu(hn::LoadU(f32, worker.z() + k));
+      const V gate = silu(hn::LoadU(f32, z + k));
       hn::StoreU(hn::Mul(hn::LoadU(f32, row + k), gate), f32, row + k);
     }
   }
-  with_dtype(problem.y, [&](auto type) HWY_ATTR {
-    using Type = decltype(type);
-    const std::int64_t stride = buffers.y.strides[3];
-    for (std::int64_t r = 0; r < rows; ++r) {
-      const float* row = sum + r * layout.slice;
-      std::byte* to = buffers.y.at(batch, t + r, slice.head, slice.begin);
-      std::int64_t k = 0;
-      if (call.stream_y && stride == 1 && reinterpret_cast<std::uintptr_t>(to) % 64 == 0) {
-        for (; k + lanes() <= slice.count; k += lanes()) {
-          Type::stream(hn::LoadU(f32, row + k), reinterpret_cast<typename Type::T*>(to) + k);
-        }
-      }
-      for (; k < slice.count; k += lanes()) {
-        store_vector<Type>(hn::LoadU(f32, row + k), to, stride, k, slice.count);
-      }
-    }
-  });
+  store_tokens(tokens_of(buffers.y, problem.y, block, part, slice), sum, layout.slice,
+               call.stream_y, worker);
+}
+
+// Where tokens are contiguous, cache lines hold those of several row tiles.
+inline bool finishes_at_once(const CpuCall& call) {
+  return along_tokens(call.buffers.y) || along_tokens(call.buffers.z);
 }
 
 // M = C B^T o L o dt' for `kRows` rows from i on, as vectors: store(r, j, M[i + r][j ...]),
@@ -135,8 +119,8 @@ HWY_INLINE void decayed_CB(const CpuLayout& layout, const float* CB, const float
     const auto product = [&](std::int64_t j) HWY_ATTR {
       const V difference_high = hn::Sub(high_i, hn::LoadU(f32, high + j));
       const V difference_low = hn::Sub(low_i, hn::LoadU(f32, low + j));
-      return hn::Mul(hn::Mul(hn::LoadU(f32, row + j), hn::LoadU(f32, dt + j)),
-                     exp2_pair(difference_high, difference_low));
+      return times_exp2(hn::Mul(hn::LoadU(f32, row + j), hn::LoadU(f32, dt + j)), difference_high,
+                        difference_low);
     };
     std::int64_t j = 0;
     for (; j + lanes() <= i + r + 1; j += lanes()) store(r, j, product(j));
@@ -149,54 +133,80 @@ HWY_INLINE void decayed_CB(const CpuLayout& layout, const float* CB, const float
   }
 }
 
-// The rows of x that the thread will want next.
+// The tokens of x that the thread will want next.
 struct Ahead {
   Slice slice;
-  std::int64_t begin;
-  std::int64_t end;
+  Chunk chunk;
 };
 
-// Tokens [t, t + rows) of y, soon to be stored, and as many rows of x from the i-th one ahead.
-HWY_INLINE void prefetch_around(const CpuCall& call, const Block& block, std::int64_t t,
-                                std::int64_t rows, const Slice& slice, const Ahead& ahead,
-                                std::int64_t i) {
-  const std::int64_t next = ahead.begin + i;
-  if (!call.stream_y) {
-    prefetch_rows<1>(call.buffers.y, block.sequence.batch, t, t + rows, slice);
+// Rows [i, i + rows) of the chunk's y, soon to be stored, and as many of x ahead.
+HWY_INLINE void prefetch_around(const CpuCall& call, const Block& block, const Chunk& chunk,
+                                const Slice& slice, const Ahead& ahead, std::int64_t i,
+                                std::int64_t rows) {
+  const Array& y = call.buffers.y;
+  if (!call.stream_y || along_tokens(y)) {
+    prefetch<1>(tokens_of(y, call.problem.y, block, chunk, slice), i, i + rows);
   }
-  prefetch_rows<0>(call.buffers.x, block.sequence.batch, next, std::min(next + rows, ahead.end),
-                   ahead.slice);
+  prefetch<0>(tokens_of(call.buffers.x, call.problem.x, block, ahead.chunk, ahead.slice), i,
+              i + rows);
 }
 
-// y and the next state token by token, the state of a few n at a time in registers: the sequential
-// recurrence in its fastest form. Needs no C B^T.
+// B and dt' as token by token they are multiplied: a dt' that would take x out of fp32 goes to B.
+struct Steps {
+  const float* B;
+  const float* dt;
+};
+HWY_INLINE Steps steps_of(const CpuLayout& layout, const float* B, const float* dt,
+                          std::int64_t len, float most_x, const WorkerScratch& worker) {
+  const auto moves = [&](std::int64_t t) { return dt_belongs_to_B(most_x, dt[t]); };
+  std::int64_t t = 0;
+  while (t < len && !moves(t)) ++t;
+  if (t == len) return {B, dt};
+  float* scaled_B = worker.columns();
+  float* rest_dt = worker.M();
+  for (t = 0; t < len; ++t) {
+    const float to_B = moves(t) ? dt[t] : 1.0f;
+    rest_dt[t] = moves(t) ? 1.0f : dt[t];
+    for (std::int64_t k = 0; k < layout.n16; ++k) {
+      scaled_B[t * layout.n16 + k] = to_B * B[t * layout.n16 + k];
+    }
+  }
+  return {scaled_B, rest_dt};
+}
+
+// y from token `first` of the chunk on and the next state, token by token, the state of a few n at
+// a time in registers: the sequential recurrence in its fastest form. Needs no C B^T.
 HWY_NOINLINE void recurrence_chunk(const CpuCall& call, const Block& block, std::int64_t w,
-                                   const Slice& slice, float* state, bool has_state,
-                                   const WorkerScratch& worker) {
+                                   const Slice& slice, std::int64_t first, float most_x,
+                                   float* state, bool has_state, const WorkerScratch& worker) {
   const CpuLayout& layout = call.layout;
   const BlockScratch& scratch = block.scratch;
-  const float* factor = scratch.decay(w, slice.head_in_block, kFactor);
-  const float* dt = scratch.decay(w, slice.head_in_block, kDt);
+  const auto decay = [&](DecayRow row) { return scratch.decay(w, slice.head_in_block, row); };
+  const float* factor = decay(kFactor);
+  const float* factor_rest = decay(kFactorRest);
   const std::int64_t len = scratch.chunk(w).len;
+  const Steps steps = steps_of(layout, worker.B(w), decay(kDt), len, most_x, worker);
   std::fill(worker.y(), worker.y() + len * layout.slice, 0.0f);
   cover_rows<kTileRows * 2 / 3, 4, 2, 1>(0, layout.n, [&](std::int64_t k, auto rows) HWY_ATTR {
     for_each_column_tile(slice.count, [&](std::int64_t c, auto vecs) HWY_ATTR {
       float* at = state + k * layout.slice + c;
       Tile<rows, vecs> S;
       if (has_state) {
-        S.load_scaled(at, layout.slice, 1.0f);
+        S.load(at, layout.slice);
       } else {
         S.clear();
       }
       for (std::int64_t t = 0; t < len; ++t) {
-        S.step(factor[t], dt[t], worker.B(w) + t * layout.n16 + k, worker.C(w) + t * layout.n16 + k,
-               worker.X() + t * layout.slice + c, worker.y() + t * layout.slice + c);
+        if (HWY_UNLIKELY(factor_rest[t] != 1.0f)) S.scale(factor_rest[t]);
+        S.step(factor[t], steps.dt[t], steps.B + t * layout.n16 + k,
+               worker.C(w) + t * layout.n16 + k, worker.X() + t * layout.slice + c,
+               worker.y() + t * layout.slice + c);
       }
       S.store(at, layout.slice);
     });
   });
   load_D(call, slice, worker.D());
-  finish_rows(call, block, w, slice, 0, len, worker.y(), worker);
+  finish_rows(call, block, w, slice, first, len - first, worker.y() + first * layout.slice, worker);
 }
 
 }  // namespace chunkscan::HWY_NAMESPACE

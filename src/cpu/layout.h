@@ -47,26 +47,29 @@ struct CpuLayout {
   std::size_t total;
 
   // Byte offsets within a block's region.
-  std::size_t chunks;     // Chunk[window]
-  std::size_t CB;         // float[window][q][q16]
-  std::size_t decay;      // float[window][heads][kDecayRows][q16], see DecayRow
-  std::size_t log_sums;   // double[window][heads]: sum of dt' * A over the chunk
-  std::size_t log_decay;  // double[heads]: the same since the sequence began
-  std::size_t states;     // float[heads][n16][slice]: transposed, so that vectors run along p
-  std::size_t entering;   // staged only: float[window][heads][n16][slice]
+  std::size_t chunks;      // Chunk[window]
+  std::size_t CB;          // float[window][q][q16]
+  std::size_t decay;       // float[window][heads][kDecayRows][q16], see DecayRow
+  std::size_t sums;        // HeadSums[window][heads]
+  std::size_t log_decay;   // double[heads]: sum of dt' * A since the sequence began
+  std::size_t most_state;  // double[heads]: a bound of the state's magnitude
+  std::size_t states;      // float[heads][n16][slice]: transposed, so that vectors run along p
+  std::size_t entering;    // staged only: float[window][heads][n16][slice]
 
   // Byte offsets within a worker's region.
-  std::size_t risky;    // bool[window]: C B^T could leave fp32's range
+  std::size_t most;     // Most[window]
   std::size_t B, C;     // float[window][q16][n16]
   std::size_t B_pairs;  // native_bf16: uint32[window][q16 / 2][n16], pairs of tokens
   std::size_t C_pairs;  // native_bf16: uint32[window][q][n16 / 2], pairs along n
-  std::size_t Bt;  // float[n16][q16]: B transposed (native_bf16: its pairs, then these transposed)
-  std::size_t X;   // float[q][slice]
+  // float[max(n16, slice)][q16]: B transposed (native_bf16: its pairs, then these transposed), and
+  // tokens that are contiguous in memory on their way in or out
+  std::size_t columns;
+  std::size_t X;        // float[q16][slice]
   std::size_t X_pairs;  // native_bf16: uint32[q16 / 2][slice], pairs of tokens
   std::size_t S_pairs;  // native_bf16: uint32[n16 / 2][slice], pairs along n
   std::size_t M;        // float[kMostTileRows][q16]: C B^T o L o dt' of one row tile
-  std::size_t y;        // float[q][slice]; output_chunk uses kMostTileRows rows of it
-  std::size_t z, D;     // float[slice]
+  std::size_t y, z;     // float[q16][slice]; of one row tile, but where finishes_at_once
+  std::size_t D;        // float[slice]
   std::size_t rows;     // float[slice][n16]: a state on its way in or out
 };
 
@@ -76,10 +79,29 @@ enum DecayRow : int {
   kDt,      // dt'_j
   kCsHigh,  // cs_i
   kCsLow,
+  // Powers as products of two factors, see exp2_factors.
   kDecayIn,  // exp2(cs_i): what is left at token i of the state that entered
-  kWeight,   // exp2(cs_q - cs_j): what is left of token j at the chunk's end
-  kFactor,   // exp2 of one token's own log2 decay
+  kDecayInRest,
+  kWeight,  // exp2(cs_q - cs_j) dt'_j: what is left of token j at the chunk's end
+  kWeightRest,
+  kFactor,  // exp2 of one token's own log2 decay
+  kFactorRest,
   kDecayRows
+};
+
+// What chunk_cumsum leaves beside the rows.
+struct HeadSums {
+  double log_decay = 0.0;         // sum of dt' * A
+  double log2_decay = 0.0;        // cs_q
+  double least_log2_decay = 0.0;  // the smallest cs_i, or 0
+  double dt = 0.0;                // sum of |dt'|
+  double most_dt = 0.0;           // the largest |dt'|
+  std::int64_t chunked = 0;       // staged: see chunked_tokens
+};
+
+// The largest magnitudes of a chunk.
+struct Most {
+  float B, C;
 };
 
 // Rows of the tallest register tile of any instruction set.

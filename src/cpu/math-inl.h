@@ -24,13 +24,13 @@ HWY_INLINE std::int64_t lanes() { return static_cast<std::int64_t>(hn::Lanes(f32
 inline constexpr float kLog2e = 1.44269504f;
 inline constexpr float kLog2eLow = 1.92596303e-8f;  // log2(e) - kLog2e
 
-// 2^(high + low), |low| small against 1: 1 ulp where high + low is exact. Underflows to 0
-// gradually, overflows to infinity, and passes NaN on. Cheaper than hn::Exp, which also turns NaN
-// into 0.
-HWY_INLINE V exp2_pair(V high, V low) {
-  // The order of operands keeps a NaN: x86 returns the second one. Below -151 all is 0 in fp32,
-  // above 129 infinity.
-  high = hn::Min(hn::Set(f32, 129.0f), hn::Max(hn::Set(f32, -151.0f), high));
+// v 2^(high + low), |low| small against 1: 1 ulp where high + low is exact. The power may lie below
+// fp32's normal numbers if the result does not. Underflows to 0 gradually, overflows to infinity,
+// and passes NaN on. Cheaper than hn::Exp, which also turns NaN into 0.
+HWY_INLINE V times_exp2(V v, V high, V low) {
+  // The order of operands keeps a NaN: x86 returns the second one. Below -252 nothing in fp32 is
+  // left of v, above 129 all is infinity.
+  high = hn::Min(hn::Set(f32, 129.0f), hn::Max(hn::Set(f32, -252.0f), high));
   const auto whole = hn::NearestInt(high);
   const V f = hn::Add(hn::Sub(high, hn::ConvertTo(f32, whole)), low);
   // 2^f on [-1/2, 1/2] by interpolation at Chebyshev points: relative error 3e-9.
@@ -46,7 +46,20 @@ HWY_INLINE V exp2_pair(V high, V low) {
   const auto bias = hn::Set(i32, 127);
   const V scale = hn::BitCast(f32, hn::ShiftLeft<23>(hn::Add(half, bias)));
   const V scale_rest = hn::BitCast(f32, hn::ShiftLeft<23>(hn::Add(hn::Sub(whole, half), bias)));
-  return hn::Mul(hn::Mul(y, scale), scale_rest);
+  return hn::Mul(hn::Mul(hn::Mul(v, y), scale), scale_rest);
+}
+
+HWY_INLINE V exp2_pair(V high, V low) { return times_exp2(hn::Set(f32, 1.0f), high, low); }
+
+// 2^(high + low) as two factors: the second is 1 unless one alone would be below fp32's normal
+// numbers.
+struct Factors {
+  V first, rest;
+};
+HWY_INLINE Factors exp2_factors(V high, V low) {
+  const V least = hn::Set(f32, -125.0f);
+  const V below = hn::Min(hn::Zero(f32), hn::Sub(high, least));
+  return {exp2_pair(hn::Max(least, high), low), exp2_pair(below, hn::Zero(f32))};
 }
 
 // e^v through the pair v * log2(e), so that the product's rounding does not enter the exponent.

@@ -8,33 +8,15 @@
 #endif
 
 #include "cpu/call.h"
-#include "cpu/rows-inl.h"
-#include "cpu/tile-inl.h"
+#include "cpu/products-inl.h"
+#include "cpu/tokens-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace chunkscan::HWY_NAMESPACE {
 
-// Loads `len` rows of n, padded with zeros, and returns the largest magnitude.
-HWY_NOINLINE float load_rows(DType dtype, const Array& array, const Block& block,
-                             const Chunk& chunk, std::int64_t n, float* to, std::int64_t to_row) {
-  V largest = hn::Zero(f32);
-  with_dtype(dtype, [&](auto type) HWY_ATTR {
-    for (std::int64_t i = 0; i < chunk.len; ++i) {
-      float* row = to + i * to_row;
-      for_each_vector<decltype(type)>(array.at(block.sequence.batch, chunk.begin + i, block.group),
-                                      array.strides[3], n, [&](std::int64_t k, V v) HWY_ATTR {
-                                        largest = hn::Max(largest, hn::Abs(v));
-                                        hn::StoreU(v, f32, row + k);
-                                      });
-      zero_padding(n, row);
-    }
-  });
-  return hn::GetLane(hn::MaxOfLanes(f32, largest));
-}
-
-// One token's log2 decay is cut here: its factor is 0 in fp32 anyway, and a larger one would ruin
-// the differences of running sums behind it.
-inline constexpr double kMostLog2Decay = -160.0;
+// One token's log2 decay is cut here: nothing in fp32 is left behind it anyway, and a larger one
+// would ruin the differences of running sums behind it.
+inline constexpr double kMostLog2Decay = -300.0;
 
 // dt' and the running decays of one head over one chunk.
 HWY_NOINLINE void chunk_cumsum(const CpuCall& call, const Block& block, std::int64_t w,
@@ -68,27 +50,42 @@ HWY_NOINLINE void chunk_cumsum(const CpuCall& call, const Block& block, std::int
   const double A_log2e = A * 1.4426950408889634;
   double cs = 0.0;
   double dt_sum = 0.0;
+  HeadSums& sums = block.scratch.sums(w, head_in_block);
+  sums = HeadSums();
   for (std::int64_t i = 0; i < chunk.len; ++i) {
     const double log2_decay = dt[i] * A_log2e;
     const double step = log2_decay < kMostLog2Decay ? kMostLog2Decay : log2_decay;
+    const double size = std::abs(static_cast<double>(dt[i]));
     dt_sum += dt[i];
     cs += step;
+    sums.dt += size;
+    sums.most_dt = std::max(sums.most_dt, size);
+    sums.least_log2_decay = std::min(sums.least_log2_decay, cs);
     factor[i] = static_cast<float>(step);
     high[i] = static_cast<float>(cs);
     low[i] = static_cast<float>(cs - high[i]);
   }
-  block.scratch.log_sum(w, head_in_block) = dt_sum * A;
+  sums.log_decay = dt_sum * A;
+  sums.log2_decay = cs;
 
-  float* decay_in = row(kDecayIn);
-  float* weight = row(kWeight);
+  const auto store = [&](Factors factors, DecayRow first, DecayRow rest, std::int64_t i) HWY_ATTR {
+    hn::StoreU(factors.first, f32, row(first) + i);
+    hn::StoreU(factors.rest, f32, row(rest) + i);
+  };
+  const V one = hn::Set(f32, 1.0f);
   const V last_high = hn::Set(f32, high[chunk.len - 1]);
   const V last_low = hn::Set(f32, low[chunk.len - 1]);
   for (std::int64_t i = 0; i < chunk.len; i += lanes()) {
     const V h = hn::LoadU(f32, high + i);
     const V lo = hn::LoadU(f32, low + i);
-    hn::StoreU(exp2_pair(h, lo), f32, decay_in + i);
-    hn::StoreU(exp2_pair(hn::Sub(last_high, h), hn::Sub(last_low, lo)), f32, weight + i);
-    hn::StoreU(exp2_pair(hn::LoadU(f32, factor + i), hn::Zero(f32)), f32, factor + i);
+    store(exp2_factors(h, lo), kDecayIn, kDecayInRest, i);
+    store(exp2_factors(hn::LoadU(f32, factor + i), hn::Zero(f32)), kFactor, kFactorRest, i);
+    // A dt' above 1 and one below meet the decay where they lead away from fp32's ends.
+    const V dt_i = hn::LoadU(f32, dt + i);
+    Factors weight = exp2_factors(hn::Sub(last_high, h), hn::Sub(last_low, lo));
+    weight.first = hn::Mul(weight.first, hn::Max(one, dt_i));
+    weight.rest = hn::Mul(weight.rest, hn::Min(one, dt_i));
+    store(weight, kWeight, kWeightRest, i);
   }
 }
 
@@ -98,17 +95,16 @@ HWY_NOINLINE void prepare_chunk(const CpuCall& call, const Block& block, std::in
                                 const WorkerScratch& worker) {
   const CpuLayout& layout = call.layout;
   const Chunk& chunk = block.scratch.chunk(w);
-  const float most_B =
-      load_rows(call.problem.B, call.buffers.B, block, chunk, layout.n, worker.B(w), layout.n16);
-  const float most_C =
-      load_rows(call.problem.C, call.buffers.C, block, chunk, layout.n, worker.C(w), layout.n16);
-  // Where C B^T might overflow although y does not, or sink below fp32's normal numbers, y is
-  // worked out token by token.
-  const double most_CB = static_cast<double>(most_B) * most_C * static_cast<double>(layout.n);
-  worker.risky(w) = most_CB > 1e37 || (most_CB > 0.0 && most_CB < 1e-30);
+  const auto load = [&](const Array& array, DType dtype, float* to) {
+    const Tokens tokens{array, dtype,   block.sequence.batch, chunk.begin, chunk.len, block.group,
+                        0,     layout.n};
+    return load_tokens(tokens, to, layout.n16, worker);
+  };
+  worker.most(w).B = load(call.buffers.B, call.problem.B, worker.B(w));
+  worker.most(w).C = load(call.buffers.C, call.problem.C, worker.C(w));
   if (call.config.route != Route::kRecurrence) {
     Products::pack_BC(layout, chunk.len, w, worker);
-    if (!worker.risky(w)) Products::multiply_CB(layout, block.scratch, w, worker);
+    multiply_CB<Products>(layout, block.scratch, w, worker);
   }
   for (std::int64_t head = 0; head < block.heads; ++head) chunk_cumsum(call, block, w, head);
 }

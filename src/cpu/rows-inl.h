@@ -130,14 +130,18 @@ HWY_INLINE void zero_padding(std::int64_t count, float* row) {
   }
 }
 
-// to[0 .. padded(count)) = the row, zeros behind it.
-HWY_NOINLINE void load_row(DType dtype, const std::byte* data, std::int64_t stride,
-                           std::int64_t count, float* to) {
+// to[0 .. padded(count)) = the row, zeros behind it. Returns each lane's largest magnitude.
+HWY_NOINLINE V load_row(DType dtype, const std::byte* data, std::int64_t stride, std::int64_t count,
+                        float* to) {
+  V most = hn::Zero(f32);
   with_dtype(dtype, [&](auto type) HWY_ATTR {
-    for_each_vector<decltype(type)>(
-        data, stride, count, [&](std::int64_t i, V v) HWY_ATTR { hn::StoreU(v, f32, to + i); });
+    for_each_vector<decltype(type)>(data, stride, count, [&](std::int64_t i, V v) HWY_ATTR {
+      most = hn::Max(most, hn::Abs(v));
+      hn::StoreU(v, f32, to + i);
+    });
   });
   zero_padding(count, to);
+  return most;
 }
 
 HWY_NOINLINE void store_row(DType dtype, std::byte* data, std::int64_t stride, std::int64_t count,

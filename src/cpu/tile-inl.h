@@ -55,10 +55,13 @@ struct Tile {
     }
   }
 
-  // The same for k < kRows and only where r >= k: the triangle on the diagonal. Token k never
-  // touches an earlier row, not even as 0 times it.
-  HWY_INLINE void multiply_triangle(const float* HWY_RESTRICT a, std::int64_t a_row,
-                                    const float* HWY_RESTRICT b, std::int64_t b_row) {
+  // The same with rows i ... of a lower triangle (a, from column 0 on) times tokens 0, 1, ... (b).
+  // Token k never touches an earlier row, not even as 0 times it.
+  HWY_INLINE void multiply_causal(const float* HWY_RESTRICT a, std::int64_t a_row,
+                                  const float* HWY_RESTRICT b, std::int64_t b_row, std::int64_t i) {
+    multiply(a, a_row, 1, b, b_row, i);
+    a += i;
+    b += i * b_row;
 #pragma GCC unroll 12
     for (int k = 0; k < kRows; ++k) {
 #pragma GCC unroll 12
@@ -81,13 +84,30 @@ struct Tile {
     }
   }
 
-  HWY_INLINE void load_scaled(const float* HWY_RESTRICT from, std::int64_t row, float factor) {
+  HWY_INLINE void scale(float factor) {
+    const V scalar = hn::Set(f32, factor);
+#pragma GCC unroll 12
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 12
+      for (int v = 0; v < kVecs; ++v) sum[r][v] = hn::Mul(sum[r][v], scalar);
+    }
+  }
+
+  HWY_INLINE void load(const float* HWY_RESTRICT from, std::int64_t row) {
+#pragma GCC unroll 12
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 12
+      for (int v = 0; v < kVecs; ++v) sum[r][v] = hn::LoadU(f32, from + r * row + v * lanes());
+    }
+  }
+
+  HWY_INLINE void add_scaled(const float* HWY_RESTRICT from, std::int64_t row, float factor) {
     const V scalar = hn::Set(f32, factor);
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 12
       for (int v = 0; v < kVecs; ++v) {
-        sum[r][v] = hn::Mul(hn::LoadU(f32, from + r * row + v * lanes()), scalar);
+        sum[r][v] = hn::MulAdd(hn::LoadU(f32, from + r * row + v * lanes()), scalar, sum[r][v]);
       }
     }
   }

@@ -12,6 +12,7 @@
 #include "cpu/call.h"
 #include "cpu/chunk-inl.h"
 #include "cpu/prepare-inl.h"
+#include "cpu/products-inl.h"
 #include "hwy/cache_control.h"
 #include "op/element.h"
 
@@ -25,15 +26,22 @@ struct Window {
   bool last;   // and ends here
 };
 
-// (p, n) in any dtype to (n, p) in fp32, the slice's columns.
-HWY_NOINLINE void load_state(const CpuLayout& layout, DType dtype, const Array& states,
-                             std::int64_t i, const Slice& slice, float* state, float* rows) {
-  for (std::int64_t k = 0; k < slice.count; ++k) {
-    load_row(dtype, states.at(i, slice.head, slice.begin + k), states.strides[3], layout.n,
-             rows + k * layout.n16);
-  }
+// (p, n) in any dtype to (n, p) in fp32, the slice's columns. Returns the largest magnitude of all
+// the head's columns.
+HWY_NOINLINE float load_state(const CpuLayout& layout, DType dtype, const Array& states,
+                              std::int64_t i, const Slice& slice, float* state, float* rows) {
+  V most = hn::Zero(f32);
+  const auto load = [&](std::int64_t column, float* row) HWY_ATTR {
+    most = hn::Max(
+        most, load_row(dtype, states.at(i, slice.head, column), states.strides[3], layout.n, row));
+  };
+  const std::int64_t end = slice.begin + slice.count;
+  for (std::int64_t column = 0; column < slice.begin; ++column) load(column, rows);
+  for (std::int64_t column = end; column < layout.p; ++column) load(column, rows);
+  for (std::int64_t k = 0; k < slice.count; ++k) load(slice.begin + k, rows + k * layout.n16);
   std::fill(rows + slice.count * layout.n16, rows + padded(slice.count) * layout.n16, 0.0f);
   transpose(rows, layout.n16, padded(slice.count), layout.n, state, layout.slice);
+  return hn::GetLane(hn::MaxOfLanes(f32, most));
 }
 
 HWY_NOINLINE void store_state(const CpuLayout& layout, DType dtype, std::byte* to,
@@ -66,8 +74,9 @@ HWY_INLINE void store_chunk_state(const CpuCall& call, const Block& block, std::
 HWY_INLINE void begin_slice(const CpuCall& call, const Block& block, const Window& window,
                             const Slice& slice, float* state, const WorkerScratch& worker) {
   if (window.first && call.buffers.initial_states) {
-    load_state(call.layout, *call.problem.initial_states, call.buffers.initial_states,
-               block.sequence.state, slice, state, worker.rows());
+    block.scratch.most_state(slice.head_in_block) =
+        load_state(call.layout, *call.problem.initial_states, call.buffers.initial_states,
+                   block.sequence.state, slice, state, worker.rows());
   }
 }
 
@@ -94,8 +103,7 @@ inline bool state_is_wanted(const CpuCall& call, const Block& block, const Windo
 }
 
 inline Ahead ahead_of(const Block& block, const Slice& slice, std::int64_t w) {
-  const Chunk& chunk = block.scratch.chunk(w);
-  return {slice, chunk.begin, chunk.begin + chunk.len};
+  return {slice, block.scratch.chunk(w)};
 }
 
 // Route walk (and recurrence): the state goes through the window's chunks, y comes out on the way.
@@ -107,16 +115,21 @@ HWY_NOINLINE void walk_slice(const CpuCall& call, const Block& block, const Wind
   begin_slice(call, block, window, slice, state, worker);
   for (std::int64_t w = 0; w < window.count; ++w) {
     const bool has_state = enters_with_state(call, block, window, w);
-    load_X(call, block, w, slice, worker);
-    if (call.config.route == Route::kRecurrence || worker.risky(w)) {
-      recurrence_chunk(call, block, w, slice, state, has_state, worker);
-    } else {
+    const float most_x = load_X(call, block, w, slice, worker);
+    const std::int64_t chunked = call.config.route == Route::kRecurrence
+                                     ? 0
+                                     : chunked_tokens(call, block.scratch, w, slice.head_in_block,
+                                                      has_state, most_x, worker);
+    if (chunked > 0) {
       const Ahead ahead =
           w + 1 < window.count ? ahead_of(block, slice, w + 1) : ahead_of(block, next_slice, 0);
-      Products::output_chunk(call, block, w, slice, has_state ? state : nullptr, ahead, worker);
-      if (state_is_wanted(call, block, window, w)) {
-        Products::state_chunk(call.layout, block.scratch, w, slice, state, has_state, worker);
-      }
+      output_chunk<Products>(call, block, w, slice, chunked, has_state ? state : nullptr, ahead,
+                             worker);
+    }
+    if (chunked < block.scratch.chunk(w).len) {
+      recurrence_chunk(call, block, w, slice, chunked, most_x, state, has_state, worker);
+    } else if (state_is_wanted(call, block, window, w)) {
+      state_chunk<Products>(call.layout, block.scratch, w, slice, state, has_state, worker);
     }
     store_chunk_state(call, block, w, slice, state, worker);
   }
@@ -124,7 +137,8 @@ HWY_NOINLINE void walk_slice(const CpuCall& call, const Block& block, const Wind
   hwy::FlushStream();  // streamed y must be seen by whoever waits for this thread
 }
 
-// Route staged, second step: the states entering the window's chunks.
+// Route staged, second step: the states entering the window's chunks, and y of the tokens that are
+// not chunked.
 template <class Products>
 HWY_NOINLINE void fwd_pass_state(const CpuCall& call, const Block& block, const Window& window,
                                  const Slice& slice, const WorkerScratch& worker) {
@@ -140,8 +154,15 @@ HWY_NOINLINE void fwd_pass_state(const CpuCall& call, const Block& block, const 
         std::copy(row, row + padded(slice.count), entering + k * layout.slice);
       }
     }
-    load_X(call, block, w, slice, worker);
-    Products::state_chunk(layout, block.scratch, w, slice, state, has_state, worker);
+    const float most_x = load_X(call, block, w, slice, worker);
+    std::int64_t& chunked = block.scratch.sums(w, slice.head_in_block).chunked;
+    chunked =
+        chunked_tokens(call, block.scratch, w, slice.head_in_block, has_state, most_x, worker);
+    if (chunked < block.scratch.chunk(w).len) {
+      recurrence_chunk(call, block, w, slice, chunked, most_x, state, has_state, worker);
+    } else {
+      state_chunk<Products>(layout, block.scratch, w, slice, state, has_state, worker);
+    }
     store_chunk_state(call, block, w, slice, state, worker);
   }
   end_slice(call, block, window, slice, state, worker);
@@ -151,15 +172,13 @@ HWY_NOINLINE void fwd_pass_state(const CpuCall& call, const Block& block, const 
 template <class Products>
 HWY_NOINLINE void compute_out(const CpuCall& call, const Block& block, const Window& window,
                               std::int64_t w, const Slice& slice, const WorkerScratch& worker) {
-  const bool has_state = enters_with_state(call, block, window, w);
-  float* state = block.scratch.entering(w, slice.head_in_block);
+  const std::int64_t chunked = block.scratch.sums(w, slice.head_in_block).chunked;
+  if (chunked == 0) return;
+  const float* state = enters_with_state(call, block, window, w)
+                           ? block.scratch.entering(w, slice.head_in_block)
+                           : nullptr;
   load_X(call, block, w, slice, worker);
-  if (worker.risky(w)) {
-    recurrence_chunk(call, block, w, slice, state, has_state, worker);
-  } else {
-    Products::output_chunk(call, block, w, slice, has_state ? state : nullptr,
-                           ahead_of(block, slice, w), worker);
-  }
+  output_chunk<Products>(call, block, w, slice, chunked, state, ahead_of(block, slice, w), worker);
   hwy::FlushStream();
 }
 
@@ -202,7 +221,7 @@ HWY_NOINLINE void run_block(const CpuCall& call, const Block& block, const Worke
     run_window<Products>(call, block, window, worker);
     for (std::int64_t head = 0; head < block.heads; ++head) {
       for (std::int64_t w = 0; w < window.count; ++w) {
-        scratch.log_decay(head) += scratch.log_sum(w, head);
+        scratch.log_decay(head) += scratch.sums(w, head).log_decay;
       }
     }
     window.first = false;

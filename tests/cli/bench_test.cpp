@@ -62,6 +62,16 @@ TEST_F(Program, BenchOfAModelWithTheFlagsOfACall) {
   EXPECT_THAT(std::string(row["config"]), testing::StartsWith("staged"));
 }
 
+TEST_F(Program, BenchOfALayout) {
+  const std::string bench = "bench --shape 1,64,4,16,16,1 --repeat 1 --json --layout ";
+  for (const char* layout : {"rows", "projection", "tokens", "tokens_x", "tokens_BC", "strided"}) {
+    const Ran ran = chunkscan(bench + layout);
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    EXPECT_EQ(ran.json()["rows"][0]["layout"], layout);
+  }
+  EXPECT_THAT(chunkscan(bench + "columns").err, HasSubstr("--layout: expected rows | projection"));
+}
+
 TEST_F(Program, BenchForPeopleNeverShowsASpeedWithoutItsError) {
   const Ran ran = chunkscan("bench --shape 1,64,4,16,16,1 --repeat 1 --backend reference");
   EXPECT_EQ(ran.code, 0) << ran.err;

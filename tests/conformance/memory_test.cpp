@@ -35,7 +35,8 @@ TEST_P(Views, EveryLayoutGivesTheContiguousResult) {
       spec.dtype = dtype;
       Case plain = make(spec);
       run(plain, 16);
-      for (Layout layout : {Layout::kFused, Layout::kPadded, Layout::kStrided, Layout::kReversed}) {
+      for (Layout layout : {Layout::kFused, Layout::kPadded, Layout::kStrided, Layout::kReversed,
+                            Layout::kTokens, Layout::kTokensX, Layout::kTokensBC}) {
         if (h % 4 != 1 && layout != Layout::kFused) continue;
         spec.layout = layout;
         Case other = make(spec);

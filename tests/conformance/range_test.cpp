@@ -1,0 +1,124 @@
+// Numbers near fp32's ends: whatever is multiplied on the way, a result that fits is right.
+#include "conformance/runners.h"
+
+namespace chunkscan {
+namespace {
+
+using testkit::Case;
+using testkit::CaseSpec;
+using testkit::DForm;
+using testkit::Index;
+using testkit::slice;
+
+class Range : public Conformance {};
+
+constexpr DType kWide[] = {DType::kF32, DType::kBF16};
+
+// dt is dt', and nothing hides the state's part of y.
+CaseSpec bare(DType dtype) {
+  CaseSpec spec;
+  spec.dtype = dtype;
+  spec.dt_dtype = DType::kF32;
+  spec.l = 150;
+  spec.h = 2;
+  spec.p = 20;
+  spec.n = 12;
+  spec.D = DForm::kNone;
+  spec.softplus = spec.dt_bias = false;
+  spec.initial_states = spec.final_states = DType::kF32;
+  return spec;
+}
+
+struct Sizes {
+  const char* what;
+  double A, dt, x, B, C, state;  // x, B, C and the state: what normal numbers are multiplied with
+};
+
+void multiply(const TensorView& view, double factor) {
+  testkit::fill(view, [&view, factor](Index i) {
+    return factor * testkit::get(view, {i[0], i[1], i[2], i[3]});
+  });
+}
+
+Case case_of(CaseSpec spec, const Sizes& sizes) {
+  Case c(spec);
+  testkit::fill(c.inputs.A, sizes.A);
+  testkit::fill(c.inputs.dt, sizes.dt);
+  multiply(c.inputs.x, sizes.x);
+  multiply(c.inputs.B, sizes.B);
+  multiply(c.inputs.C, sizes.C);
+  multiply(c.inputs.initial_states, sizes.state);
+  return c;
+}
+
+TEST_P(Range, ProductsInBetween) {
+  const Sizes all[] = {
+      {"C B^T overflows", -1, 1, 1e-30, 1e25, 1e25, 0},
+      {"C B^T dt' overflows", -1, 1e3, 1e-30, 3e17, 3e17, 0},
+      {"C B^T sinks", -1, 1, 1e30, 1e-22, 1e-22, 0},
+      {"C B^T dt' sinks", -1, 1e-20, 1e30, 1e-12, 1e-12, 0},
+      {"C S overflows before its decay", -10, 1, 1, 1, 100, 1e37},
+      {"C S overflows, and x is large", -10, 1, 1e20, 1, 1e4, 1e36},
+      {"dt' x overflows", -1e-12, 1e10, 1e30, 1e-12, 1, 0},
+      {"dt' x sinks", -1, 1e-20, 1e-25, 1e30, 1, 0},
+      {"dt' x weighted by the decay", -1e-2, 1e2, 1e-30, 1e20, 1e10, 0},
+  };
+  for (const Sizes& sizes : all) {
+    for (DType dtype : kWide) {
+      Case c = case_of(make(bare(dtype)).spec, sizes);
+      for (int q : {16, 64}) expect_right(c, q, sizes.what);
+    }
+  }
+}
+
+// One step takes the state, or what an earlier token left of itself, below 2^-126 of itself, and
+// nothing else is there.
+TEST_P(Range, DecaysBelowNormalNumbers) {
+  for (double dt : {80.0, 95.0, 100.0, 140.0}) {
+    for (DType dtype : kWide) {
+      for (bool from_state : {true, false}) {
+        const double large = dt > 100.0 ? 1e36 : 1e30;
+        Case c = case_of(make(bare(dtype)).spec, {"", -1, 0, large, 1, 1, from_state ? large : 0});
+        testkit::fill(c.inputs.dt, [&](Index i) {
+          return i[1] == 20 ? dt : i[1] == 3 ? 1.0 : 0.0;
+        });
+        testkit::fill(slice(c.inputs.x, 1, from_state ? 0 : 4, 150), 0.0);
+        testkit::fill(slice(c.inputs.C, 1, 0, 20), 0.0);
+        for (int q : {16, 64}) expect_right(c, q, "dt " + std::to_string(dt));
+      }
+    }
+  }
+}
+
+TEST_P(Range, SeveralSlicesDecideAlike) {
+  CaseSpec spec = bare(DType::kF32);
+  spec.h = 1;
+  spec.p = 70;
+  const Sizes sizes{"", -1, 1e-20, 1, 1e-12, 1e-12, 0};
+  Case one = case_of(make(spec).spec, sizes), four = case_of(make(spec).spec, sizes);
+  for (Case* c : {&one, &four}) testkit::fill(slice(c->inputs.x, 3, 60, 70), 1e30);
+  one.options.threads = 1;
+  four.options.threads = 4;
+  run(one, 16);
+  run(four, 16);
+  expect_same_outputs(one.outputs, four.outputs);
+}
+
+// What makes a chunk go token by token changes no bit of the tokens before it.
+TEST_P(Range, HugeNumbersLaterChangeNothingBefore) {
+  for (auto member : {&Inputs::B, &Inputs::C, &Inputs::dt}) {
+    CaseSpec spec = bare(DType::kF32);
+    Case plain = make(spec), later = make(spec);
+    testkit::fill(slice(later.inputs.*member, 1, 70, 71), 1e38);
+    plain.options.batch_invariant = later.options.batch_invariant = true;
+    run(plain, 64);
+    run(later, 64);
+    EXPECT_TRUE(
+        testkit::same_bits(slice(plain.outputs.y, 1, 0, 70), slice(later.outputs.y, 1, 0, 70)));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, Range, testing::ValuesIn(runners()), runner_name);
+
+}  // namespace
+}  // namespace chunkscan
