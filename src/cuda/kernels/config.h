@@ -55,6 +55,13 @@ struct FwdPassStateConfig {
   constexpr int p_slices() const { return p_pad() / p_tile; }
   constexpr int n_slices() const { return n_pad() / (64 * warpgroups); }
   constexpr int threads() const { return 128 * warpgroups + 32; }
+
+  constexpr int stage_bytes() const {
+    return 2 * q * (p_tile + 64 * warpgroups) + round_up(4 * (q + 4), 1024);
+  }
+  constexpr int shared_bytes() const {
+    return stages * stage_bytes() + 2 * 64 * warpgroups * p_tile + round_up(16 * stages, 1024);
+  }
 };
 
 struct ComputeOutConfig {
@@ -63,20 +70,36 @@ struct ComputeOutConfig {
   Packing packing = Packing::kNone;
   bool ragged = false;
   bool z = false;
-  int heads = 8;        // of one group, that a block takes one after the other: C B^T serves all
   int state_tile = 64;  // p_tile of the fwd_pass_state that wrote the states
-  int stages = 2;       // x, z, state of a head
+  int heads = 8;        // of one group, that a block takes one after the other: C B^T serves all
+  int p_tile = 64;      // columns of y at a time
+  int stages = 2;       // x, z and state of a head's p_tile columns
   int bc_stages = 1;    // B and C of a chunk
 
   constexpr int n_pad() const { return round_up(n, 64); }
-  constexpr int p_width() const { return state_width(p); }
-  constexpr int p_pad() const { return round_up(p, 16); }          // columns computed
-  constexpr int p_cols() const { return round_up(p, p_width()); }  // columns in shared memory
+  constexpr int columns() const { return p < p_tile ? p : p_tile; }
+  constexpr int p_slices() const { return round_up(p, p_tile) / p_tile; }
+  constexpr int p_width() const { return state_width(columns()); }
+  constexpr int p_pad() const { return round_up(columns(), 16); }          // columns computed
+  constexpr int p_cols() const { return round_up(columns(), p_width()); }  // in shared memory
+  constexpr int state_width_() const { return state_width(state_tile); }
+  // Of a slice; the whole state has round_up(p, state_tile) columns.
+  constexpr int state_cols() const { return round_up(columns(), state_width_()); }
   constexpr int warpgroups() const { return q / 64; }
   // Two warpgroups need more registers than 288 threads can have (a quarter of a multiprocessor
   // would hold three warps), so the one feeding warp is a whole warpgroup that gives its own away.
   constexpr bool moves_registers() const { return warpgroups() > 1; }
   constexpr int threads() const { return 128 * warpgroups() + (moves_registers() ? 128 : 32); }
+
+  constexpr int chunk_bytes() const { return 2 * n_pad() * q * 2; }
+  constexpr int head_bytes() const {
+    return (z ? 2 : 1) * p_cols() * q * 2 + state_cols() * n_pad() * 2 +
+           round_up(8 * (q + 2), 1024);
+  }
+  constexpr int shared_bytes() const {
+    return bc_stages * chunk_bytes() + stages * head_bytes() + p_cols() * q * 2 +
+           round_up(16 * (stages + bc_stages), 1024);
+  }
 };
 
 // How the portable kernels bring a tensor into shared memory.

@@ -5,7 +5,7 @@
 //
 // A block takes one chunk and some heads of one group. C B^T is computed once, in fp32 registers,
 // 64 rows of i a warpgroup; then head after head arrives through a ring of stages (x, the entering
-// state, z, decay). Per head: C S starts on the tensor cores while the warps weigh C B^T and round
+// state, z, decay), p_tile columns of p at a time. Per head: C S starts on the tensor cores while the warps weigh C B^T and round
 // it to the registers of operand A; the rows of C S are scaled, and (C B^T weighed) x adds to them.
 // Tiles above the diagonal are never computed.
 #pragma once
@@ -20,8 +20,7 @@ template <ComputeOutConfig config>
 struct ComputeOutShared {
   static constexpr int kWidth = config.p_width();
   static constexpr int kColumns = config.p_cols() / kWidth;
-  static constexpr int kStateWidth = state_width(config.state_tile);
-  static constexpr int kStateCols = round_up(config.p, config.state_tile);
+  static constexpr int kStateWidth = config.state_width_();
 
   struct Chunk {
     alignas(1024) u16 C[config.n_pad() / 64][config.q][64];
@@ -29,13 +28,13 @@ struct ComputeOutShared {
   };
   struct Head {
     alignas(1024) u16 xz[config.z ? 2 : 1][kColumns][config.q][kWidth];  // x, then z
-    alignas(1024) u16 state[kStateCols / kStateWidth][config.n_pad()][kStateWidth];
+    alignas(1024) u16 state[config.state_cols() / kStateWidth][config.n_pad()][kStateWidth];
     alignas(16) CsDt cs_dt[config.q + 2];
   };
   Chunk chunk[config.bc_stages];
   Head head[config.stages];
   alignas(1024) u16 y[kColumns][config.q][kWidth];
-  Ring<config.bc_stages> chunks;
+  alignas(1024) Ring<config.bc_stages> chunks;
   Ring<config.stages> heads;
 };
 
@@ -66,7 +65,7 @@ struct Work {
 template <ComputeOutConfig config>
 __device__ void load(const ComputeOutParams& params, ComputeOutShared<config>& shared) {
   using Shared = ComputeOutShared<config>;
-  constexpr i64 kTileElements = i64{Shared::kStateCols} * config.n_pad();
+  constexpr i64 kTileElements = i64{round_up(config.p, config.state_tile)} * config.n_pad();
   Cursor<config.bc_stages> chunks;
   Cursor<config.stages> heads;
   for (i64 index = blockIdx.x; index < Work<config>::count(params); index += gridDim.x) {
@@ -84,24 +83,23 @@ __device__ void load(const ComputeOutParams& params, ComputeOutShared<config>& s
     const int skew = config.ragged ? static_cast<int>(work.chunk.begin & 1) : 0;
     const u32 decay_bytes = sizeof(CsDt) * (config.ragged ? config.q + 2 : config.q);
     const bool has_state = work.has_state(params);
-    for (int head = work.head0; head < work.head0 + config.heads; ++head) {
+    for (int i = 0; i < config.heads * config.p_slices(); ++i) {
+      const int head = work.head0 + i / config.p_slices();
+      const int p0 = i % config.p_slices() * config.p_tile;
       auto& stage = shared.head[heads.stage];
-      barrier = heads.wait_empty(shared.heads, sizeof(stage.xz) +
-                                                   (has_state ? sizeof(stage.state) : 0) +
-                                                   decay_bytes);
+      barrier = heads.wait_empty(
+          shared.heads, sizeof(stage.xz) + (has_state ? sizeof(stage.state) : 0) + decay_bytes);
       if (has_state) {
-        bulk_load(shared_address(stage.state),
-                  params.states + (work.slot * params.h + head) * kTileElements,
-                  sizeof(stage.state), barrier);
+        const i64 at = (work.slot * params.h + head) * kTileElements + p0 * config.n_pad();
+        bulk_load(shared_address(stage.state), params.states + at, sizeof(stage.state), barrier);
       }
       const i64 at = (work.chunk.row * params.h + head) * params.decay.l_pad + work.chunk.begin;
       bulk_load(shared_address(stage.cs_dt), params.decay.cs_dt + at - skew, decay_bytes, barrier);
-      for (int i = 0; i < Shared::kColumns; ++i) {
-        tensor_load(shared_address(stage.xz[0][i]), params.x_map, barrier, i * Shared::kWidth, head,
-                    token, row);
+      for (int c = 0; c < Shared::kColumns; ++c) {
+        const int p = p0 + c * Shared::kWidth;
+        tensor_load(shared_address(stage.xz[0][c]), params.x_map, barrier, p, head, token, row);
         if constexpr (config.z) {
-          tensor_load(shared_address(stage.xz[1][i]), params.z_map, barrier, i * Shared::kWidth, head,
-                      token, row);
+          tensor_load(shared_address(stage.xz[1][c]), params.z_map, barrier, p, head, token, row);
         }
       }
       heads.next();
@@ -192,12 +190,13 @@ struct Rows {
 
   // Y += D x. The thread's elements of a tile: tile_at().
   template <bool per_head_dim>
-  __device__ void add_D_x(float* Y, float D, i64 at, const typename Shared::Head& stage) const {
+  __device__ void add_D_x(float* Y, float D, i64 at, int p0,
+                          const typename Shared::Head& stage) const {
     float D0 = D, D1 = D;
 #pragma unroll
     for (int j = 0; j < kOut / 4; ++j) {
       if constexpr (per_head_dim) {
-        const int p = 8 * j + lane % 4 * 2;
+        const int p = p0 + 8 * j + lane % 4 * 2;
         D0 = p < config.p ? cuda::load(params.D, at + p * params.D.strides[1]) : 0.0f;
         D1 = p + 1 < config.p ? cuda::load(params.D, at + (p + 1) * params.D.strides[1]) : 0.0f;
       }
@@ -211,13 +210,13 @@ struct Rows {
   }
 
   // The gate and rounding; then each warp copies its 16 rows out of shared memory.
-  __device__ void write(float* Y, float D, const Chunk& chunk, int head,
+  __device__ void write(float* Y, float D, const Chunk& chunk, int head, int p0,
                         const typename Shared::Head& stage) const {
     if (params.D.data) {
       if (params.D_per_head_dim) {
-        add_D_x<true>(Y, D, head * params.D.strides[0], stage);
+        add_D_x<true>(Y, D, head * params.D.strides[0], p0, stage);
       } else {
-        add_D_x<false>(Y, D, 0, stage);
+        add_D_x<false>(Y, D, 0, p0, stage);
       }
     }
 #pragma unroll
@@ -243,8 +242,9 @@ struct Rows {
 #pragma unroll
       for (int i = lane; i < 16 * kVectors; i += 32) {
         const int r = 64 * wg + 16 * warp + i / kVectors, p = i % kVectors * 8;
-        if (r >= chunk.len || c * Shared::kWidth + p >= config.p) continue;
-        *reinterpret_cast<uint4*>(y + r * strides[1] + c * Shared::kWidth + p) =
+        const int column = p0 + c * Shared::kWidth + p;
+        if (r >= chunk.len || column >= config.p) continue;
+        *reinterpret_cast<uint4*>(y + r * strides[1] + column) =
             *reinterpret_cast<const uint4*>(reinterpret_cast<const u8*>(shared.y[c]) +
                                             swizzled<Shared::kWidth>(r, 2 * p));
       }
@@ -263,7 +263,8 @@ struct Rows {
   static __device__ float silu(float z) { return z / (1.0f + exp2_fast(-1.44269504f * z)); }
 
   template <bool has_state>
-  __device__ void run_head(const Chunk& tokens, int head, const typename Shared::Chunk& chunk,
+  __device__ void run_head(const Chunk& tokens, int head, int p0,
+                           const typename Shared::Chunk& chunk,
                            const typename Shared::Head& stage) {
     float D = 0.0f;  // asked for now, used at the end
     if (params.D.data && !params.D_per_head_dim) {
@@ -297,7 +298,7 @@ struct Rows {
     wgmma_commit();
     wgmma_wait<0>();
     hold(Y);
-    write(Y, D, tokens, head, stage);
+    write(Y, D, tokens, head, p0, stage);
   }
 
   __device__ void run() {
@@ -309,14 +310,16 @@ struct Rows {
       chunks.wait_full(shared.chunks);
       const auto& chunk = shared.chunk[chunks.stage];
       multiply_C_B(chunk);
-      for (int head = work.head0; head < work.head0 + config.heads; ++head) {
+      for (int i = 0; i < config.heads * config.p_slices(); ++i) {
+        const int head = work.head0 + i / config.p_slices();
+        const int p0 = i % config.p_slices() * config.p_tile;
         heads.wait_full(shared.heads);
         auto& stage = shared.head[heads.stage];
         if (config.ragged && work.chunk.len < q) zero_rows_behind(work.chunk.len, stage);
         if (work.has_state(params)) {
-          run_head<true>(work.chunk, head, chunk, stage);
+          run_head<true>(work.chunk, head, p0, chunk, stage);
         } else {
-          run_head<false>(work.chunk, head, chunk, stage);
+          run_head<false>(work.chunk, head, p0, chunk, stage);
         }
         heads.release(shared.heads);
         heads.next();
@@ -340,6 +343,7 @@ __device__ void compute(const ComputeOutParams& params, ComputeOutShared<config>
 template <ComputeOutConfig config>
 __device__ void compute_out(const ComputeOutParams& params) {
   extern __shared__ __align__(1024) u8 memory[];
+  static_assert(sizeof(ComputeOutShared<config>) == config.shared_bytes());
   auto& shared = *reinterpret_cast<ComputeOutShared<config>*>(memory);
   if (threadIdx.x == 0) {
     shared.chunks.init(4 * config.warpgroups());

@@ -28,7 +28,7 @@ struct FwdPassStateShared {
   Stage stage[config.stages];
   // The entering state on its way out, each warp's 16 rows apart from the others'.
   alignas(1024) u16 state[config.warpgroups][kColumns][64][config.width()];
-  Ring<config.stages> ring;
+  alignas(1024) Ring<config.stages> ring;
 };
 
 namespace fwd_pass_state_roles {
@@ -315,6 +315,7 @@ struct Walker {
 template <FwdPassStateConfig config>
 __device__ void fwd_pass_state(const FwdPassStateParams& params) {
   extern __shared__ __align__(1024) u8 memory[];
+  static_assert(sizeof(FwdPassStateShared<config>) == config.shared_bytes());
   auto& shared = *reinterpret_cast<FwdPassStateShared<config>*>(memory);
   if (threadIdx.x == 0) {
     shared.ring.init(4 * config.warpgroups);
