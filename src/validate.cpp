@@ -252,6 +252,7 @@ Problem validate_problem(const Inputs& inputs, const Outputs& outputs, const Opt
     require_dtype(slot, slot.legal);
     require_countable(slot);
   }
+  problem.alignment = alignment_of(inputs, outputs);
   return problem;
 }
 
@@ -315,6 +316,11 @@ void require_fits(const Problem& problem, const Inputs& inputs, const Outputs& o
     require_shape(slot);
     require_dtype(slot, slot.planned);
     if (slot.view->elements() > 0) require_data(slot);
+  }
+  if (inputs.x.device.kind == DeviceKind::kCuda &&
+      !alignment_of(inputs, outputs).serves(problem.alignment)) {
+    refuse_input("x, B, C, z, y", "addresses and strides as well aligned as those of the plan",
+                 "less");
   }
 }
 

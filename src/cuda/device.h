@@ -7,19 +7,9 @@
 #include <string_view>
 
 #include "cuda/driver_types.h"
+#include "op/device_info.h"
 
 namespace chunkscan::cuda {
-
-struct DeviceInfo {
-  std::string name;
-  int major = 0, minor = 0;  // compute capability
-  int multiprocessors = 0;
-  std::int64_t shared_per_block_optin = 0;  // bytes, as the next three
-  std::int64_t shared_per_multiprocessor = 0;
-  std::int64_t l2_bytes = 0;
-  std::int64_t memory_bytes = 0;
-  std::string architecture;  // what its kernels are compiled for: "sm_90a"; "" = not supported
-};
 
 // In the driver's order; empty where driver_unavailable() says why. Asked once.
 std::span<const DeviceInfo> devices();

@@ -16,8 +16,30 @@ constexpr int kMaxChunk = 1 << 20;
 [[noreturn]] void refuse(std::string_view word) {
   refuse_input("config",
                "comma-separated words out of walk | staged | recurrence, q=<tokens>, "
-               "isa=<instruction set>",
+               "isa=<instruction set>, state=<tiles>, out=<tiles>",
                "\"" + std::string(word) + "\"");
+}
+
+// "64x2x3".
+bool parse_tiles(std::string_view text, Tiles& tiles) {
+  tiles = {};
+  for (int& tile : tiles) {
+    const char* end = text.data() + text.size();
+    const auto [stop, status] = std::from_chars(text.data(), end, tile);
+    if (status != std::errc() || tile < 1 || tile > kMaxChunk) return false;
+    if (stop == end) return true;
+    if (*stop != 'x') return false;
+    text.remove_prefix(static_cast<std::size_t>(stop + 1 - text.data()));
+  }
+  return false;
+}
+
+std::string tiles_text(const Tiles& tiles) {
+  std::string text;
+  for (int tile : tiles) {
+    if (tile > 0) text += (text.empty() ? "" : "x") + std::to_string(tile);
+  }
+  return text;
 }
 
 void apply_word(std::string_view word, Config& config) {
@@ -33,6 +55,8 @@ void apply_word(std::string_view word, Config& config) {
     if (status == std::errc() && stop == end && config.q >= 1 && config.q <= kMaxChunk) return;
     refuse(word);
   }
+  if (word.starts_with("state=") && parse_tiles(word.substr(6), config.state)) return;
+  if (word.starts_with("out=") && parse_tiles(word.substr(4), config.out)) return;
   if (word.starts_with("isa=")) {
     for (Isa isa : kIsas) {
       if (word.substr(4) == name_of(isa)) {
@@ -74,6 +98,8 @@ std::string to_string(const Config& config) {
   std::string text = name_of(config.route);
   if (config.q > 0) text += ",q=" + std::to_string(config.q);
   if (config.isa != Isa::kNone) text += std::string(",isa=") + name_of(config.isa);
+  if (config.state[0] > 0) text += ",state=" + tiles_text(config.state);
+  if (config.out[0] > 0) text += ",out=" + tiles_text(config.out);
   return text;
 }
 

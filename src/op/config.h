@@ -1,4 +1,5 @@
-// How a backend carries out a problem. Prints to a string that parses back: "walk,q=64,isa=avx512".
+// How a backend carries out a problem. Prints to a string that parses back: "walk,q=64,isa=avx512",
+// "staged,q=128,state=64x2x3,out=8x64x3x1".
 #pragma once
 
 #include <cstdint>
@@ -17,10 +18,15 @@ enum class Route : std::uint8_t {
 // CPU instruction sets, best last. kBaseline is what every machine of the architecture has.
 enum class Isa : std::uint8_t { kNone, kBaseline, kSse4, kNeon, kAvx2, kAvx512, kAvx512Bf16 };
 
+// Tile sizes and counts of a GPU kernel, in the order that its backend gives them; 0 = none more.
+using Tiles = std::array<int, 6>;
+
 struct Config {
   Route route = Route::kWalk;
   int q = 0;  // chunk length; 0 where the route has no chunks
   Isa isa = Isa::kNone;
+  Tiles state = {};  // of fwd_pass_state
+  Tiles out = {};    // of compute_out
 
   friend bool operator==(const Config&, const Config&) = default;
 };

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "chunkscan/tensor.h"
+#include "op/alignment.h"
 
 namespace chunkscan {
 
@@ -29,6 +30,8 @@ struct Problem {
   bool dt_softplus = false;
   float dt_min = 0.0f;
   float dt_max = std::numeric_limits<float>::infinity();
+
+  Alignment alignment;  // of no interest on the CPU
 
   std::int64_t heads_per_group() const { return h / g; }
 

@@ -20,8 +20,9 @@ struct Chunking {
   i64 slots;            // of all rows; some stay empty where sequences are packed
   i64 slots_per_row;    // where they are not
   i64 state_every;      // K: chunks restart at its multiples; 0 = no such cuts
-  i64 chunks_per_state; // ceil(K / q)
+  i64 chunks_per_state;  // ceil(K / q)
   const void* offsets;  // (sequences + 1), Packing::kOffsets and kRuns
+  i64 offsets_stride;
   int offsets_64;       // they are 64-bit
   int sequences;        // rows where nothing is packed
 };
