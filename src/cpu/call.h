@@ -36,7 +36,7 @@ struct BlockScratch {
   HeadSums& sums(std::int64_t w, std::int64_t head) const {
     return at<HeadSums>(layout.sums)[w * layout.heads + head];
   }
-  double& most_state(std::int64_t head) const { return at<double>(layout.most_state)[head]; }
+  Carried& carried(std::int64_t head) const { return at<Carried>(layout.carried)[head]; }
   double& log_decay(std::int64_t head) const { return at<double>(layout.log_decay)[head]; }
   float* state(std::int64_t head) const {
     return at<float>(layout.states) + head * layout.n16 * layout.slice;

@@ -174,11 +174,34 @@ HWY_INLINE Steps steps_of(const CpuLayout& layout, const float* B, const float* 
   return {scaled_B, rest_dt};
 }
 
+// y_i = exp(cs_i) C_i S^T
+HWY_NOINLINE void output_of_state(const CpuLayout& layout, const float* C, const float* state,
+                                  std::int64_t columns, std::int64_t len, const float* decay_in,
+                                  const float* decay_in_rest, float* y) {
+  for_each_row_tile(len, [&](std::int64_t i, auto rows) HWY_ATTR {
+    for_each_column_tile(columns, [&](std::int64_t c, auto vecs) HWY_ATTR {
+      Tile<rows, vecs> tile;
+      tile.clear();
+      tile.multiply(C + i * layout.n16, layout.n16, 1, state + c, layout.slice, layout.n);
+      tile.scale_rows(decay_in + i);
+      tile.scale_rows(decay_in_rest + i);
+      tile.store(y + i * layout.slice + c, layout.slice);
+    });
+  });
+}
+
+// A larger state might overflow with C before it decays.
+inline constexpr double kMostStateApart = 1e18;
+
 // y from token `first` of the chunk on and the next state, token by token, the state of a few n at
 // a time in registers: the sequential recurrence in its fastest form. Needs no C B^T.
+// A state that stays for long would collect the rounding of every token: it is kept apart, beside a
+// state that begins as 0, where the chunk before was slow. (Not this one: what follows a token may
+// not change its bits.)
 HWY_NOINLINE void recurrence_chunk(const CpuCall& call, const Block& block, std::int64_t w,
                                    const Slice& slice, std::int64_t first, float most_x,
-                                   float* state, bool has_state, const WorkerScratch& worker) {
+                                   const Carried& entering, float* state, bool has_state,
+                                   const WorkerScratch& worker) {
   const CpuLayout& layout = call.layout;
   const BlockScratch& scratch = block.scratch;
   const auto decay = [&](DecayRow row) { return scratch.decay(w, slice.head_in_block, row); };
@@ -186,12 +209,19 @@ HWY_NOINLINE void recurrence_chunk(const CpuCall& call, const Block& block, std:
   const float* factor_rest = decay(kFactorRest);
   const std::int64_t len = scratch.chunk(w).len;
   const Steps steps = steps_of(layout, worker.B(w), decay(kDt), len, most_x, worker);
-  std::fill(worker.y(), worker.y() + len * layout.slice, 0.0f);
+  const HeadSums& sums = scratch.sums(w, slice.head_in_block);
+  const bool apart = has_state && entering.slow && entering.most < kMostStateApart;
+  if (apart) {
+    output_of_state(layout, worker.C(w), state, slice.count, len, decay(kDecayIn),
+                    decay(kDecayInRest), worker.y());
+  } else {
+    std::fill(worker.y(), worker.y() + len * layout.slice, 0.0f);
+  }
   cover_rows<kTileRows * 2 / 3, 4, 2, 1>(0, layout.n, [&](std::int64_t k, auto rows) HWY_ATTR {
     for_each_column_tile(slice.count, [&](std::int64_t c, auto vecs) HWY_ATTR {
       float* at = state + k * layout.slice + c;
       Tile<rows, vecs> S;
-      if (has_state) {
+      if (has_state && !apart) {
         S.load(at, layout.slice);
       } else {
         S.clear();
@@ -202,6 +232,7 @@ HWY_NOINLINE void recurrence_chunk(const CpuCall& call, const Block& block, std:
                worker.C(w) + t * layout.n16 + k, worker.X() + t * layout.slice + c,
                worker.y() + t * layout.slice + c);
       }
+      if (apart) S.add_state(at, layout.slice, sums.keep, sums.part);
       S.store(at, layout.slice);
     });
   });

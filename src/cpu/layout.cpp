@@ -86,7 +86,7 @@ CpuLayout::CpuLayout(const Problem& problem, const Config& config, int threads)
   decay = block.take<float>(window * heads * kDecayRows * q16);
   sums = block.take<HeadSums>(window * heads);
   log_decay = block.take<double>(heads);
-  most_state = block.take<double>(heads);
+  carried = block.take<Carried>(heads);
   states = block.take<float>(heads * n16 * slice);
   entering = block.take<float>(keeps_entering ? window * heads * n16 * slice : 0);
   block_bytes = block.end();

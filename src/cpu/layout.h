@@ -47,14 +47,14 @@ struct CpuLayout {
   std::size_t total;
 
   // Byte offsets within a block's region.
-  std::size_t chunks;      // Chunk[window]
-  std::size_t CB;          // float[window][q][q16]
-  std::size_t decay;       // float[window][heads][kDecayRows][q16], see DecayRow
-  std::size_t sums;        // HeadSums[window][heads]
-  std::size_t log_decay;   // double[heads]: sum of dt' * A since the sequence began
-  std::size_t most_state;  // double[heads]: a bound of the state's magnitude
-  std::size_t states;      // float[heads][n16][slice]: transposed, so that vectors run along p
-  std::size_t entering;    // staged only: float[window][heads][n16][slice]
+  std::size_t chunks;     // Chunk[window]
+  std::size_t CB;         // float[window][q][q16]
+  std::size_t decay;      // float[window][heads][kDecayRows][q16], see DecayRow
+  std::size_t sums;       // HeadSums[window][heads]
+  std::size_t log_decay;  // double[heads]: sum of dt' * A since the sequence began
+  std::size_t carried;    // Carried[heads]
+  std::size_t states;     // float[heads][n16][slice]: transposed, so that vectors run along p
+  std::size_t entering;   // staged only: float[window][heads][n16][slice]
 
   // Byte offsets within a worker's region.
   std::size_t most;     // Most[window]
@@ -91,12 +91,19 @@ enum DecayRow : int {
 
 // What chunk_cumsum leaves beside the rows.
 struct HeadSums {
-  double log_decay = 0.0;         // sum of dt' * A
-  double log2_decay = 0.0;        // cs_q
-  double least_log2_decay = 0.0;  // the smallest cs_i, or 0
-  double dt = 0.0;                // sum of |dt'|
-  double most_dt = 0.0;           // the largest |dt'|
-  std::int64_t chunked = 0;       // staged: see chunked_tokens
+  double log_decay = 0.0;          // sum of dt' * A
+  double log2_decay = 0.0;         // cs_q
+  double least_log2_decay = 0.0;   // the smallest cs_i, or 0
+  float keep = 0.0f, part = 0.0f;  // S' = keep S + (part S + what the tokens add)
+  double dt = 0.0;                 // sum of |dt'|
+  double most_dt = 0.0;            // the largest |dt'|
+  std::int64_t chunked = 0;        // staged: see chunked_tokens
+};
+
+// What is known of the state that a chunk leaves.
+struct Carried {
+  double most = 0.0;  // no element is larger
+  bool slow = false;  // most of the state before it is left
 };
 
 // The largest magnitudes of a chunk.

@@ -67,6 +67,12 @@ HWY_NOINLINE void chunk_cumsum(const CpuCall& call, const Block& block, std::int
   }
   sums.log_decay = dt_sum * A;
   sums.log2_decay = cs;
+  // Close to 1 the decay's distance from 1 is what must be exact: the same rounding chunk after
+  // chunk would add up.
+  if (cs > -1.0 && cs < 1.0) {
+    sums.keep = 1.0f;
+    sums.part = static_cast<float>(std::expm1(cs * 0.69314718055994531));
+  }
 
   const auto store = [&](Factors factors, DecayRow first, DecayRow rest, std::int64_t i) HWY_ATTR {
     hn::StoreU(factors.first, f32, row(first) + i);
@@ -87,6 +93,7 @@ HWY_NOINLINE void chunk_cumsum(const CpuCall& call, const Block& block, std::int
     weight.rest = hn::Mul(weight.rest, hn::Min(one, dt_i));
     store(weight, kWeight, kWeightRest, i);
   }
+  if (sums.keep == 0.0f) sums.part = row(kDecayIn)[chunk.len - 1];
 }
 
 // What the heads of a block share of chunk w: B, C, C B^T and the decays.

@@ -92,7 +92,7 @@ HWY_NOINLINE void state_chunk(const CpuLayout& layout, const BlockScratch& scrat
                               const Slice& slice, float* state, bool has_state,
                               const WorkerScratch& worker) {
   const std::int64_t len = scratch.chunk(w).len;
-  const float decay = scratch.decay(w, slice.head_in_block, kDecayIn)[len - 1];
+  const HeadSums& sums = scratch.sums(w, slice.head_in_block);
   const float rest = scratch.decay(w, slice.head_in_block, kDecayInRest)[len - 1];
   if (has_state && rest != 1.0f) {
     for (std::int64_t i = 0; i < layout.n * layout.slice; ++i) state[i] *= rest;
@@ -107,7 +107,7 @@ HWY_NOINLINE void state_chunk(const CpuLayout& layout, const BlockScratch& scrat
       tile.clear();
       tile.multiply(B + k, 1, layout.n16, X + c, layout.slice, words<Products>(len));
       // Last, so that a state much larger than what the tokens add is rounded once a chunk.
-      if (has_state) tile.add_scaled(at, layout.slice, decay);
+      if (has_state) tile.add_state(at, layout.slice, sums.keep, sums.part);
       tile.store(at, layout.slice);
     });
   });

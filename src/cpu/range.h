@@ -42,21 +42,29 @@ inline double most_of(const float* row, std::int64_t count) {
   return static_cast<double>(most);
 }
 
+// What is known of the state entering chunk w; notes the same of the one that leaves it. `most_x`
+// is of the chunk and the whole head, whatever the slice, so that slices decide alike.
+inline Carried enter_chunk(const BlockScratch& scratch, std::int64_t w, std::int64_t head,
+                           bool has_state, double most_x, const WorkerScratch& worker) {
+  const HeadSums& sums = scratch.sums(w, head);
+  Carried& carried = scratch.carried(head);
+  const Carried entering = has_state ? carried : Carried();
+  const double added = sums.dt * most_x * static_cast<double>(worker.most(w).B);
+  carried.most = std::exp2(sums.log2_decay) * entering.most +
+                 std::exp2(sums.log2_decay - sums.least_log2_decay) * added;
+  carried.slow = sums.keep == 1.0f;
+  return entering;
+}
+
 // How many of chunk w's tokens can go the chunked way: usually all. A token's B, C and dt' decide
-// nothing for the tokens before it. `most_x` is of the chunk and the whole head, whatever the
-// slice, so that slices decide alike. Follows the largest magnitude that the state can have.
+// nothing for the tokens before it.
 inline std::int64_t chunked_tokens(const CpuCall& call, const BlockScratch& scratch, std::int64_t w,
-                                   std::int64_t head, bool has_state, double most_x,
+                                   std::int64_t head, double most_x, double state,
                                    const WorkerScratch& worker) {
   const std::int64_t n = call.layout.n;
   const std::int64_t len = scratch.chunk(w).len;
   const HeadSums& sums = scratch.sums(w, head);
   const Most& most = worker.most(w);
-  double& most_state = scratch.most_state(head);
-  const double state = has_state ? most_state : 0.0;
-  const double added = sums.dt * most_x * static_cast<double>(most.B);
-  most_state = std::exp2(sums.log2_decay) * state +
-               std::exp2(sums.log2_decay - sums.least_log2_decay) * added;
   if (products_fit({most.B, most.C, most_x, sums.most_dt, state, sums.least_log2_decay}, n)) {
     return len;
   }

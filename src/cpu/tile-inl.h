@@ -101,13 +101,17 @@ struct Tile {
     }
   }
 
-  HWY_INLINE void add_scaled(const float* HWY_RESTRICT from, std::int64_t row, float factor) {
-    const V scalar = hn::Set(f32, factor);
+  // sum = keep from + (part from + sum)
+  HWY_INLINE void add_state(const float* HWY_RESTRICT from, std::int64_t row, float keep,
+                            float part) {
+    const V keep_all = hn::Set(f32, keep);
+    const V part_all = hn::Set(f32, part);
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 12
       for (int v = 0; v < kVecs; ++v) {
-        sum[r][v] = hn::MulAdd(hn::LoadU(f32, from + r * row + v * lanes()), scalar, sum[r][v]);
+        const V state = hn::LoadU(f32, from + r * row + v * lanes());
+        sum[r][v] = hn::MulAdd(state, keep_all, hn::MulAdd(state, part_all, sum[r][v]));
       }
     }
   }

@@ -74,9 +74,10 @@ HWY_INLINE void store_chunk_state(const CpuCall& call, const Block& block, std::
 HWY_INLINE void begin_slice(const CpuCall& call, const Block& block, const Window& window,
                             const Slice& slice, float* state, const WorkerScratch& worker) {
   if (window.first && call.buffers.initial_states) {
-    block.scratch.most_state(slice.head_in_block) =
+    block.scratch.carried(slice.head_in_block) = {
         load_state(call.layout, *call.problem.initial_states, call.buffers.initial_states,
-                   block.sequence.state, slice, state, worker.rows());
+                   block.sequence.state, slice, state, worker.rows()),
+        false};
   }
 }
 
@@ -116,10 +117,12 @@ HWY_NOINLINE void walk_slice(const CpuCall& call, const Block& block, const Wind
   for (std::int64_t w = 0; w < window.count; ++w) {
     const bool has_state = enters_with_state(call, block, window, w);
     const float most_x = load_X(call, block, w, slice, worker);
-    const std::int64_t chunked = call.config.route == Route::kRecurrence
-                                     ? 0
-                                     : chunked_tokens(call, block.scratch, w, slice.head_in_block,
-                                                      has_state, most_x, worker);
+    const std::int64_t head = slice.head_in_block;
+    const Carried entering = enter_chunk(block.scratch, w, head, has_state, most_x, worker);
+    const std::int64_t chunked =
+        call.config.route == Route::kRecurrence
+            ? 0
+            : chunked_tokens(call, block.scratch, w, head, most_x, entering.most, worker);
     if (chunked > 0) {
       const Ahead ahead =
           w + 1 < window.count ? ahead_of(block, slice, w + 1) : ahead_of(block, next_slice, 0);
@@ -127,7 +130,7 @@ HWY_NOINLINE void walk_slice(const CpuCall& call, const Block& block, const Wind
                              worker);
     }
     if (chunked < block.scratch.chunk(w).len) {
-      recurrence_chunk(call, block, w, slice, chunked, most_x, state, has_state, worker);
+      recurrence_chunk(call, block, w, slice, chunked, most_x, entering, state, has_state, worker);
     } else if (state_is_wanted(call, block, window, w)) {
       state_chunk<Products>(call.layout, block.scratch, w, slice, state, has_state, worker);
     }
@@ -156,10 +159,11 @@ HWY_NOINLINE void fwd_pass_state(const CpuCall& call, const Block& block, const 
     }
     const float most_x = load_X(call, block, w, slice, worker);
     std::int64_t& chunked = block.scratch.sums(w, slice.head_in_block).chunked;
-    chunked =
-        chunked_tokens(call, block.scratch, w, slice.head_in_block, has_state, most_x, worker);
+    const std::int64_t head = slice.head_in_block;
+    const Carried entering = enter_chunk(block.scratch, w, head, has_state, most_x, worker);
+    chunked = chunked_tokens(call, block.scratch, w, head, most_x, entering.most, worker);
     if (chunked < block.scratch.chunk(w).len) {
-      recurrence_chunk(call, block, w, slice, chunked, most_x, state, has_state, worker);
+      recurrence_chunk(call, block, w, slice, chunked, most_x, entering, state, has_state, worker);
     } else {
       state_chunk<Products>(layout, block.scratch, w, slice, state, has_state, worker);
     }

@@ -77,6 +77,25 @@ TEST_P(Decay, SmallStatesBehindAHugeOne) {
                     slice(oracle.outputs().y, 1, 71, 200));
 }
 
+// A state that hardly decays must not collect a rounding a token, nor the same rounding of its
+// decay over and over.
+TEST_P(Decay, SlowDecaysOverALongSequence) {
+  CaseSpec spec = plain(DType::kF32, 200'000);
+  spec.h = 1;
+  spec.p = spec.n = 4;
+  for (double A : {-1e-3, -1e-5, 0.0}) {
+    Case c = make(spec);
+    testkit::fill(c.inputs.A, A);
+    testkit::fill(c.inputs.dt, 1.0);
+    for (const TensorView& view : {c.inputs.x, c.inputs.B}) {
+      testkit::fill(view, [&view](Index i) {
+        return std::abs(testkit::get(view, {i[0], i[1], i[2], i[3]}));
+      });
+    }
+    expect_right(c, 64, "A " + std::to_string(A));
+  }
+}
+
 // Tokens behind the last one are no tokens: a bias and softplus must not give them a step.
 TEST_P(Decay, PaddingIsNeutral) {
   for (int q : {16, 64, 256}) {
