@@ -26,8 +26,8 @@ void forward(const Inputs& inputs, const Outputs& outputs, const Options& option
 // (all_cpu_instruction_sets()): it prints, but prepare() and run() refuse it.
 Plan make_plan(const Inputs& inputs, const Outputs& outputs, const Options& options = {});
 
-// Compiles or loads what the plan needs; once per plan and device. On the CPU it only makes sure that
-// the machine has the plan's instruction set.
+// Compiles or loads what the plan needs; once per plan and device. On the CPU it only makes sure
+// that the machine has the plan's instruction set.
 void prepare(const Plan& plan);
 
 // Runs a prepared plan on tensors with the plan's shapes, dtypes and presence (strides and

@@ -71,10 +71,12 @@ class Search {
     return a / b - (a % b < 0 ? 1 : 0);
   }
 
-  std::array<Term, 2 * kMaxRank> terms_ = {};
+  static constexpr std::size_t kMostTerms = std::size_t{2} * kMaxRank;
+
+  std::array<Term, kMostTerms> terms_ = {};
   int count_ = 0;
   // What terms i and later can add.
-  std::array<std::int64_t, 2 *kMaxRank + 1> least_ = {}, most_ = {};
+  std::array<std::int64_t, kMostTerms + 1> least_ = {}, most_ = {};
   std::int64_t first_ = 0, last_ = 0;
   int visits_left_ = 4096;
 };
