@@ -17,7 +17,7 @@ namespace chunkscan::cuda {
 
 constexpr float kLog2E = 1.44269504088896340736f;
 constexpr float kFixedPoint = 1ll << 44;  // 512 tokens of kDecayLimit still fit 63 bits
-constexpr float kDecayLimit = 160.0f;      // 2^-160 is 0 in fp32
+constexpr float kDecayLimit = 160.0f;     // 2^-160 is 0 in fp32
 
 __device__ inline float softplus(float v) { return v > 30.0f ? v : log1pf(expf(v)); }
 
@@ -37,9 +37,7 @@ __device__ void zero_the_rest(const ChunkCumsumParams& params) {
   }
 }
 
-__device__ inline float to_float(i64 fixed) {
-  return __ll2float_rn(fixed) * (1.0f / kFixedPoint);
-}
+__device__ inline float to_float(i64 fixed) { return __ll2float_rn(fixed) * (1.0f / kFixedPoint); }
 
 // One head's chunk, by one warp: row k of 32 tokens after row k - 1.
 template <ChunkCumsumConfig config>

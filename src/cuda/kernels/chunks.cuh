@@ -20,8 +20,8 @@ struct Span {
 
 __device__ inline i64 offset_at(const Chunking& c, i64 i) {
   i *= c.offsets_stride;
-  const i64 value = c.offsets_64 ? static_cast<const i64*>(c.offsets)[i]
-                                 : static_cast<const int*>(c.offsets)[i];
+  const i64 value =
+      c.offsets_64 ? static_cast<const i64*>(c.offsets)[i] : static_cast<const int*>(c.offsets)[i];
   return value < 0 ? 0 : value > c.l ? c.l : value;  // bad contents stay inside the buffers
 }
 

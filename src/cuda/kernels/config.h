@@ -105,8 +105,8 @@ struct ComputeOutConfig {
 // How the portable kernels bring a tensor into shared memory.
 enum class Load : u8 {
   kElements,  // any strides, any dtype
-  kCopy4,     // cp.async of 4, 8 or 16 bytes: dtype = io, the last dimension contiguous, the address
-  kCopy8,     // and all other strides multiples of those bytes
+  kCopy4,  // cp.async of 4, 8 or 16 bytes: dtype = io, the last dimension contiguous, the address
+  kCopy8,  // and all other strides multiples of those bytes
   kCopy16,
 };
 
@@ -117,8 +117,8 @@ constexpr int tile_stride(Element e, int columns, bool across) {
   return columns + (across ? 4 : 8);
 }
 
-// States of the portable kernels lie in the workspace as fragments of 16 x 16 elements (mma.cuh), in
-// bf16 where products are, else in fp32.
+// States of the portable kernels lie in the workspace as fragments of 16 x 16 elements (mma.cuh),
+// in bf16 where products are, else in fp32.
 constexpr int state_element_bytes(Element io) { return io == Element::kBF16 ? 2 : 4; }
 constexpr i64 state_bytes(Element io, int p, int n) {
   return i64{round_up(p, 16)} * round_up(n, 16) * state_element_bytes(io);
@@ -129,9 +129,9 @@ struct PortableFwdPassStateConfig {
   Element io = Element::kBF16;  // of x and B both; kF32 serves any mixture, too
   Packing packing = Packing::kNone;
   Load x_load = Load::kCopy16, B_load = Load::kCopy16;
-  int p_tile = 64, n_tile = 128;    // the slice of a block
-  int warps_p = 2, warps_n = 2;     // that share it: multiples of 16 x 16 each
-  int token_tile = 32;              // tokens of a stage
+  int p_tile = 64, n_tile = 128;  // the slice of a block
+  int warps_p = 2, warps_n = 2;   // that share it: multiples of 16 x 16 each
+  int token_tile = 32;            // tokens of a stage
   int stages = 4;
 
   constexpr int p_slices() const { return round_up(p, p_tile) / p_tile; }
@@ -140,7 +140,8 @@ struct PortableFwdPassStateConfig {
   constexpr int x_stride() const { return tile_stride(io, p_tile, true); }
   constexpr int B_stride() const { return tile_stride(io, n_tile, true); }
   constexpr int stage_bytes() const {
-    return token_tile * (x_stride() + B_stride()) * element_bytes(io) + 4 * round_up(token_tile + 1, 4);
+    return token_tile * (x_stride() + B_stride()) * element_bytes(io) +
+           4 * round_up(token_tile + 1, 4);
   }
   constexpr int shared_bytes() const { return stages * stage_bytes() + 16; }
 };
@@ -151,11 +152,11 @@ struct PortableComputeOutConfig {
   Packing packing = Packing::kNone;
   bool z = false;
   Load x_load = Load::kCopy16, B_load = Load::kCopy16, C_load = Load::kCopy16;
-  int heads = 8;        // of one group, that a block takes one after the other: C B^T serves all
-  int p_tile = 64;      // columns of y at a time
-  int n_tile = 128;     // of C, B and the state at a time; where it covers n, C stays
+  int heads = 8;     // of one group, that a block takes one after the other: C B^T serves all
+  int p_tile = 64;   // columns of y at a time
+  int n_tile = 128;  // of C, B and the state at a time; where it covers n, C stays
   int warps = 8;
-  int row_tiles = 1;    // of 16 rows of y, a warp
+  int row_tiles = 1;  // of 16 rows of y, a warp
   int stages = 2;
 
   constexpr int rows() const { return 16 * row_tiles * warps; }
@@ -169,8 +170,7 @@ struct PortableComputeOutConfig {
   constexpr int B_bytes() const { return q * bc_stride() * element_bytes(io); }
   constexpr int C_bytes() const { return rows() * bc_stride() * element_bytes(io); }
   constexpr int head_bytes() const {
-    return n_tile * p_tile * state_element_bytes(io) + q * x_stride() * element_bytes(io) +
-           12 * q;
+    return n_tile * p_tile * state_element_bytes(io) + q * x_stride() * element_bytes(io) + 12 * q;
   }
   constexpr int stage_bytes() const { return B_bytes() > head_bytes() ? B_bytes() : head_bytes(); }
   constexpr int shared_bytes() const {

@@ -16,15 +16,15 @@ struct Tensor {
 // How tokens are cut into chunks. A chunk is named by its slot; slots of a sequence are consecutive
 // and follow from offsets alone (chunks.cuh), so no prefix sum over sequences is needed.
 struct Chunking {
-  i64 l;                // tokens of a row
-  i64 slots;            // of all rows; some stay empty where sequences are packed
-  i64 slots_per_row;    // where they are not
-  i64 state_every;      // K: chunks restart at its multiples; 0 = no such cuts
+  i64 l;                 // tokens of a row
+  i64 slots;             // of all rows; some stay empty where sequences are packed
+  i64 slots_per_row;     // where they are not
+  i64 state_every;       // K: chunks restart at its multiples; 0 = no such cuts
   i64 chunks_per_state;  // ceil(K / q)
-  const void* offsets;  // (sequences + 1), Packing::kOffsets and kRuns
+  const void* offsets;   // (sequences + 1), Packing::kOffsets and kRuns
   i64 offsets_stride;
-  int offsets_64;       // they are 64-bit
-  int sequences;        // rows where nothing is packed
+  int offsets_64;  // they are 64-bit
+  int sequences;   // rows where nothing is packed
 };
 
 struct alignas(8) CsDt {
@@ -35,11 +35,11 @@ struct alignas(8) CsDt {
 // Per token and head, token-contiguous: (b, h, l_pad), l_pad = l rounded up to a multiple of 4.
 struct Decay {
   CsDt* cs_dt;
-  float* cs_low;      // what rounding cs to fp32 lost; where products are fp32
+  float* cs_low;  // what rounding cs to fp32 lost; where products are fp32
   // dt' * decay from here to the chunk's end. Split: two bf16, rounded and what rounding lost.
   float* weight;
-  float* chunk;       // (slots, h): decay over the whole chunk
-  float* chunk_log;   // (slots, h): sum of dt' * A over the chunk, unclamped; or nullptr
+  float* chunk;      // (slots, h): decay over the whole chunk
+  float* chunk_log;  // (slots, h): sum of dt' * A over the chunk, unclamped; or nullptr
   i64 l_pad;
 };
 

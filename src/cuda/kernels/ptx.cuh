@@ -141,7 +141,9 @@ __device__ inline void prefetch_map(const TensorMap& map) {
 }
 
 // Makes ordinary writes to shared memory visible to copies and wgmma.
-__device__ inline void fence_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+__device__ inline void fence_async() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
 
 __device__ inline void fence_barrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");

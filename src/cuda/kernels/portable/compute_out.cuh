@@ -6,9 +6,9 @@
 // A block takes rows of one chunk and some heads of one group. C B^T is computed once and stays in
 // the accumulators, 16 or 32 rows of i a warp; then head after head (and p_tile after p_tile of p)
 // arrives through a ring of stages: the entering state, x, cs. C S comes first and its rows are
-// scaled; C B^T, weighed on its way to the registers of operand A, times x adds to them. Tiles above
-// the diagonal are never computed. Where n is too large for shared memory, C, B and S come in slices
-// of n_tile.
+// scaled; C B^T, weighed on its way to the registers of operand A, times x adds to them. Tiles
+// above the diagonal are never computed. Where n is too large for shared memory, C, B and S come in
+// slices of n_tile.
 #pragma once
 
 #include "chunks.cuh"
@@ -38,7 +38,8 @@ struct ComputeOutShared {
 
 namespace compute_out_roles {
 
-// Four words of each of four neighbouring lanes change places: word i of lane t and word t of lane i.
+// Four words of each of four neighbouring lanes change places: word i of lane t and word t of lane
+// i.
 __device__ inline void transpose(u32 (&w)[4]) {
   const int t = threadIdx.x % 4;
 #pragma unroll
@@ -115,7 +116,8 @@ struct Block {
     // Later rows have more to do. Warps i and i + 4 share a part of the multiprocessor: pair the
     // least with the most.
     const int warp = threadIdx.x / 32, half = config.warps / 2;
-    const int place = config.warps % 8 != 0 || warp < half ? warp : config.warps - 1 - (warp - half);
+    const int place =
+        config.warps % 8 != 0 || warp < half ? warp : config.warps - 1 - (warp - half);
     warp_row = row0 + place * (16 * kTiles);
     state_steps = has_state() ? config.n_slices() : 1;
   }
@@ -131,11 +133,9 @@ struct Block {
 
   __device__ void load_C(int n0, TileElement<config.io>* tile) const {
     const i64* s = params.C.strides;
-    const i64 at =
-        chunk.row * s[0] + (chunk.begin + row0) * s[1] + group * s[2] + n0 * s[3];
+    const i64 at = chunk.row * s[0] + (chunk.begin + row0) * s[1] + group * s[2] + n0 * s[3];
     load_tile<config.io, config.C_load, config.rows(), config.n_tile, config.bc_stride(),
-              config.threads()>(tile, params.C,
-                                {at, s[1], s[3], chunk.len - row0, config.n - n0});
+              config.threads()>(tile, params.C, {at, s[1], s[3], chunk.len - row0, config.n - n0});
   }
 
   __device__ void load_B(int n0, TileElement<config.io>* tile) const {
@@ -462,12 +462,15 @@ struct Block {
     for (int part = 0; part < heads * config.p_slices(); ++part) {
       const int head = head0 + part / config.p_slices();
       const int p0 = part % config.p_slices() * config.p_tile;
+      int stage = arrive(step++);  // before Y takes registers
       Out Y = {};
-      int stage;
+      if (has_state()) {
+        multiply_C_S(Y, stage);
 #pragma unroll 1
-      for (int slice = 0; slice < state_steps; ++slice) {
-        stage = arrive(step++);
-        if (has_state()) multiply_C_S(Y, stage);
+        for (int slice = 1; slice < config.n_slices(); ++slice) {
+          stage = arrive(step++);
+          multiply_C_S(Y, stage);
+        }
       }
       const auto& tiles = shared.stage[stage].head;
       if (has_state()) scale_rows(Y, tiles);

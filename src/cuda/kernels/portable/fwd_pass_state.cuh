@@ -96,17 +96,18 @@ struct Block {
     const i64* xs = params.x.strides;
     const i64* Bs = params.B.strides;
     const i64 x_at = chunk.row * xs[0] + token * xs[1] + head * xs[2] + p0 * xs[3];
-    const i64 B_at = chunk.row * Bs[0] + token * Bs[1] + head / params.heads_per_group * Bs[2] +
-                     n0 * Bs[3];
+    const i64 B_at =
+        chunk.row * Bs[0] + token * Bs[1] + head / params.heads_per_group * Bs[2] + n0 * Bs[3];
     load_tile<config.io, config.x_load, config.token_tile, config.p_tile, config.x_stride(),
               config.threads()>(stage.x[0], params.x, {x_at, xs[1], xs[3], left, config.p - p0});
     load_tile<config.io, config.B_load, config.token_tile, config.n_tile, config.B_stride(),
               config.threads()>(stage.B[0], params.B, {B_at, Bs[1], Bs[3], left, config.n - n0});
     load_values<config.threads()>(
-        stage.weight, params.decay.weight + (chunk.row * params.h + head) * params.decay.l_pad + token,
+        stage.weight,
+        params.decay.weight + (chunk.row * params.h + head) * params.decay.l_pad + token,
         config.token_tile, left);
-    load_values<config.threads()>(
-        &stage.decay, params.decay.chunk + (slot0 + walk.j) * params.h + head, 1, 1);
+    load_values<config.threads()>(&stage.decay,
+                                  params.decay.chunk + (slot0 + walk.j) * params.h + head, 1, 1);
   }
 
   // visit(value, p, n) for the thread's elements of the state.
@@ -149,7 +150,8 @@ struct Block {
   }
 
   __device__ void write(const Tensor& tensor, i64 base) {
-    const i64 p_stride = tensor.strides[tensor.rank - 2], n_stride = tensor.strides[tensor.rank - 1];
+    const i64 p_stride = tensor.strides[tensor.rank - 2],
+              n_stride = tensor.strides[tensor.rank - 1];
     for_each_element([&](float value, int p, int n) {
       store(tensor, base + p * p_stride + n * n_stride, value);
     });
@@ -286,9 +288,9 @@ struct Block {
       multiply(shared.stage[stage]);
       if (walk.at_last_tile() && params.chunk_states.data && chunk.chunk_states_row >= 0) {
         const i64* strides = params.chunk_states.strides;
-        write(params.chunk_states,
-              chunk.row * strides[0] + (chunk_states_row + chunk.chunk_states_row) * strides[1] +
-                  head * strides[2]);
+        write(params.chunk_states, chunk.row * strides[0] +
+                                       (chunk_states_row + chunk.chunk_states_row) * strides[1] +
+                                       head * strides[2]);
       }
       walk.next();
     }

@@ -1,8 +1,8 @@
 // Matrix products of a warp: d (16 x 8, fp32) += A (16 x 16) B (16 x 8), all in registers.
 //
 // Lane 4 g + t holds of d: rows g and g + 8, columns 2 t and 2 t + 1. A fragment holds pairs of
-// neighbours along k: of A's row g at 2 t, row g + 8 at 2 t, row g at 2 t + 8, row g + 8 at 2 t + 8;
-// of B's column g at 2 t, at 2 t + 8. TF32 products take the same pairs: their k may come in any
+// neighbours along k: of A's row g at 2 t, row g + 8 at 2 t, row g at 2 t + 8, row g + 8 at 2 t +
+// 8; of B's column g at 2 t, at 2 t + 8. TF32 products take the same pairs: their k may come in any
 // order as long as A and B agree. So accumulators become operand A (or, transposed, B) as they are.
 #pragma once
 
@@ -50,7 +50,7 @@ __device__ inline float2 to_floats(float2 pair) {
 // An operand: 4 pairs of A, 2 pairs of B.
 template <Math math, int pairs>
 struct Fragment {
-  static constexpr int kWords = math == Math::kSplit ? 4 * pairs
+  static constexpr int kWords = math == Math::kSplit  ? 4 * pairs
                                 : math == Math::kTF32 ? 2 * pairs
                                                       : pairs;
   u32 word[kWords];  // kSplit: the low parts behind the high ones
@@ -137,8 +137,9 @@ __device__ inline void mma(float (&d)[4], const FragmentA<math>& A, const Fragme
   }
 }
 
-// 16 x 16 elements of a tile whose rows run along k, as pairs of operand A: rows g and g + 8 at 2 t,
-// then both at 2 t + 8. As operand B: pairs 0 and 2 are columns 0..7, pairs 1 and 3 columns 8..15.
+// 16 x 16 elements of a tile whose rows run along k, as pairs of operand A: rows g and g + 8 at 2
+// t, then both at 2 t + 8. As operand B: pairs 0 and 2 are columns 0..7, pairs 1 and 3
+// columns 8..15.
 template <Element e, class T>
 __device__ inline void load_pairs(Pair<e> (&pairs)[4], const T* tile, int stride) {
   const int lane = threadIdx.x % 32;
@@ -164,8 +165,8 @@ __device__ inline void load_pairs_across(Pair<e> (&pairs)[4], const T* tile, int
       pairs[i] = {at[0], at[stride]};
     }
   } else {
-    ldmatrix_x4_trans(pairs, shared_address(tile + (lane % 8 + lane / 16 * 8) * stride +
-                                            lane / 8 % 2 * 8));
+    ldmatrix_x4_trans(
+        pairs, shared_address(tile + (lane % 8 + lane / 16 * 8) * stride + lane / 8 % 2 * 8));
   }
 }
 
@@ -182,8 +183,8 @@ __device__ inline void set_B(FragmentB<math> (&B)[2], const Pair<e> (&pairs)[4])
   for (int i = 0; i < 4; ++i) B[i % 2].template set_input<e>(i / 2, pairs[i]);
 }
 
-// The state as operand B of C S: k runs along n, columns along p. A fragment of 16 of p x 16 of n is
-// what a warp holds of S (p x n) in two neighbouring accumulators; lanes write 16 bytes each.
+// The state as operand B of C S: k runs along n, columns along p. A fragment of 16 of p x 16 of n
+// is what a warp holds of S (p x n) in two neighbouring accumulators; lanes write 16 bytes each.
 template <Element io>
 __device__ inline void store_state(u8* to, const float (&S0)[4], const float (&S1)[4]) {
   const int lane = threadIdx.x % 32;
@@ -201,8 +202,10 @@ __device__ inline void load_state(FragmentB<math> (&B)[2], const u8* from) {
   const int lane = threadIdx.x % 32;
   if constexpr (io == Element::kBF16) {
     const uint4 words = reinterpret_cast<const uint4*>(from)[lane];
-    B[0] = {words.x, words.y};
-    B[1] = {words.z, words.w};
+    B[0].word[0] = words.x;
+    B[0].word[1] = words.y;
+    B[1].word[0] = words.z;
+    B[1].word[1] = words.w;
   } else {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {

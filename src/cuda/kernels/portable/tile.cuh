@@ -1,5 +1,5 @@
-// Tiles in shared memory, and how tensors of any strides get there. Rows and columns that the tensor
-// lacks become zeros.
+// Tiles in shared memory, and how tensors of any strides get there. Rows and columns that the
+// tensor lacks become zeros.
 #pragma once
 
 #include "element.cuh"
@@ -50,8 +50,8 @@ __device__ void load_elements(TileElement<e>* tile, const Tensor& tensor, const 
       const int column = along_rows ? index % columns : index / rows;
       value[i] = 0;
       if (index < kCount && row < view.rows && column < view.columns) {
-        value[i] = tile_element<e>(
-            tensor, view.at + row * view.row_stride + column * view.column_stride);
+        value[i] =
+            tile_element<e>(tensor, view.at + row * view.row_stride + column * view.column_stride);
       }
     }
 #pragma unroll

@@ -5,9 +5,9 @@
 //
 // A block takes one chunk and some heads of one group. C B^T is computed once, in fp32 registers,
 // 64 rows of i a warpgroup; then head after head arrives through a ring of stages (x, the entering
-// state, z, decay), p_tile columns of p at a time. Per head: C S starts on the tensor cores while the warps weigh C B^T and round
-// it to the registers of operand A; the rows of C S are scaled, and (C B^T weighed) x adds to them.
-// Tiles above the diagonal are never computed.
+// state, z, decay), p_tile columns of p at a time. Per head: C S starts on the tensor cores while
+// the warps weigh C B^T and round it to the registers of operand A; the rows of C S are scaled, and
+// (C B^T weighed) x adds to them. Tiles above the diagonal are never computed.
 #pragma once
 
 #include "chunks.cuh"
@@ -75,8 +75,10 @@ __device__ void load(const ComputeOutParams& params, ComputeOutShared<config>& s
     u32 barrier = chunks.wait_empty(shared.chunks, 2 * sizeof(shared.chunk[0].C));
     auto& chunk = shared.chunk[chunks.stage];
     for (int i = 0; i < config.n_pad() / 64; ++i) {
-      tensor_load(shared_address(chunk.C[i]), params.C_map, barrier, 64 * i, work.group, token, row);
-      tensor_load(shared_address(chunk.B[i]), params.B_map, barrier, 64 * i, work.group, token, row);
+      tensor_load(shared_address(chunk.C[i]), params.C_map, barrier, 64 * i, work.group, token,
+                  row);
+      tensor_load(shared_address(chunk.B[i]), params.B_map, barrier, 64 * i, work.group, token,
+                  row);
     }
     chunks.next();
 
@@ -122,8 +124,7 @@ struct Rows {
 
   float CB[kTokens / 2];
 
-  __device__ Rows(const ComputeOutParams& params, Shared& shared)
-      : params(params), shared(shared) {
+  __device__ Rows(const ComputeOutParams& params, Shared& shared) : params(params), shared(shared) {
     warp = threadIdx.x / 32 % 4;
     lane = threadIdx.x % 32;
     row = 64 * wg + 16 * warp + lane / 4;
@@ -164,8 +165,10 @@ struct Rows {
       const int j = k + 8 * half + lane % 4 * 2;
       const CsDt a = cs_dt[j], b = cs_dt[j + 1];
       const float* cb = CB + 4 * (k / 8 + half);
-      float m00 = cb[0] * (exp2_fast(cs0 - a.cs) * a.dt), m01 = cb[1] * (exp2_fast(cs0 - b.cs) * b.dt);
-      float m10 = cb[2] * (exp2_fast(cs1 - a.cs) * a.dt), m11 = cb[3] * (exp2_fast(cs1 - b.cs) * b.dt);
+      float m00 = cb[0] * (exp2_fast(cs0 - a.cs) * a.dt),
+            m01 = cb[1] * (exp2_fast(cs0 - b.cs) * b.dt);
+      float m10 = cb[2] * (exp2_fast(cs1 - a.cs) * a.dt),
+            m11 = cb[3] * (exp2_fast(cs1 - b.cs) * b.dt);
       if (k >= 64 * wg) {
         if (j > row) m00 = 0.0f;
         if (j + 1 > row) m01 = 0.0f;
@@ -244,9 +247,8 @@ struct Rows {
         const int r = 64 * wg + 16 * warp + i / kVectors, p = i % kVectors * 8;
         const int column = p0 + c * Shared::kWidth + p;
         if (r >= chunk.len || column >= config.p) continue;
-        *reinterpret_cast<uint4*>(y + r * strides[1] + column) =
-            *reinterpret_cast<const uint4*>(reinterpret_cast<const u8*>(shared.y[c]) +
-                                            swizzled<Shared::kWidth>(r, 2 * p));
+        *reinterpret_cast<uint4*>(y + r * strides[1] + column) = *reinterpret_cast<const uint4*>(
+            reinterpret_cast<const u8*>(shared.y[c]) + swizzled<Shared::kWidth>(r, 2 * p));
       }
     }
     __syncwarp();

@@ -2,12 +2,12 @@
 //
 //   S <- decay(chunk) S + (weight_j B_j)^T x_j          weight_j = dt'_j * decay from j to the end
 //
-// A block owns a sequence, a head and a slice of the state (64 rows of n a warpgroup, p_tile columns
-// of p), keeps it in fp32 registers and walks the sequence's chunks: nothing is exchanged between
-// blocks. One warp feeds x, B and the weights through a ring of stages; the warpgroups weigh B on
-// its way from shared memory to the registers of operand A (n x tokens), x is operand B. S is the
-// only chain from chunk to chunk, so whatever does not need it happens while the tensor cores work
-// on the chunk before.
+// A block owns a sequence, a head and a slice of the state (64 rows of n a warpgroup, p_tile
+// columns of p), keeps it in fp32 registers and walks the sequence's chunks: nothing is exchanged
+// between blocks. One warp feeds x, B and the weights through a ring of stages; the warpgroups
+// weigh B on its way from shared memory to the registers of operand A (n x tokens), x is operand B.
+// S is the only chain from chunk to chunk, so whatever does not need it happens while the tensor
+// cores work on the chunk before.
 #pragma once
 
 #include "chunks.cuh"
@@ -68,8 +68,8 @@ __device__ void load(const FwdPassStateParams& params, FwdPassStateShared<config
     auto& stage = shared.stage[cursor.stage];
     const int token = static_cast<int>(chunk.begin), row = static_cast<int>(chunk.row);
     for (int i = 0; i < Shared::kColumns; ++i) {
-      tensor_load(shared_address(stage.x[i]), params.x_map, barrier,
-                  work.p0 + i * config.width(), work.head, token, row);
+      tensor_load(shared_address(stage.x[i]), params.x_map, barrier, work.p0 + i * config.width(),
+                  work.head, token, row);
     }
     for (int i = 0; i < config.warpgroups; ++i) {
       tensor_load(shared_address(stage.B[i]), params.B_map, barrier, work.n0 + 64 * i, group, token,
@@ -146,8 +146,8 @@ __device__ void zero_rows_behind(int len, typename FwdPassStateShared<config>::S
   barrier_sync(1, 128 * config.warpgroups);
 }
 
-// weight * b for two neighbouring tokens. In bf16 the weight comes split in two, and the sum of both
-// products is rounded once: half the instructions of the way through fp32.
+// weight * b for two neighbouring tokens. In bf16 the weight comes split in two, and the sum of
+// both products is rounded once: half the instructions of the way through fp32.
 template <Element e>
 __device__ inline u32 weigh(u32 b, float weight0, float weight1) {
   if constexpr (e == Element::kBF16) {
@@ -216,9 +216,9 @@ struct Walker {
   const Work<config> work;
   Cursor<config.stages> cursor;  // of the chunk at hand
   Chunk chunk;
-  i64 j = 0;            // its number in the sequence
-  i64 index;            // of it and the head, in `decay` and `states`
-  float decay;          // over it
+  i64 j = 0;             // its number in the sequence
+  i64 index;             // of it and the head, in `decay` and `states`
+  float decay;           // over it
   i64 chunk_states_row;  // the sequence's first
   double log_decay = 0.0;
   float S[kAccumulators];

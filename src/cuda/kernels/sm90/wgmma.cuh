@@ -1,7 +1,7 @@
 // Matrix products of a warpgroup: d (64 x N, fp32, in registers) += A (64 x 16) B (16 x N).
 // B is in shared memory, A there or in registers. Thread t of the warpgroup holds of d, in column
-// tile j of 8, d[4 j + {0, 1}] = row 16 (t / 32) + t % 32 / 4, columns 8 j + 2 (t % 4) + {0, 1}, and
-// d[4 j + {2, 3}] = the same 8 rows below. A in registers is cut the same way.
+// tile j of 8, d[4 j + {0, 1}] = row 16 (t / 32) + t % 32 / 4, columns 8 j + 2 (t % 4) + {0, 1},
+// and d[4 j + {2, 3}] = the same 8 rows below. A in registers is cut the same way.
 #pragma once
 
 #include "ptx.cuh"
@@ -43,37 +43,39 @@ struct Operand {
 #define D32 D16, D8(16), D8(24)
 #define R8 "{%0, %1, %2, %3, %4, %5, %6, %7}"
 #define R16 "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}"
-#define R32                                                                                  \
+#define R32                                                                                     \
   "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, " \
   "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}"
-#define SS(n, type, regs, out, a, b, p, tb)                                             \
-  asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, " p ", 0;\n"                      \
-               "wgmma.mma_async.sync.aligned.m64n" n "k16.f32." type "." type " " regs   \
-               ", " a ", " b ", more, 1, 1, 0, " tb ";\n}"                               \
-               : out                                                                     \
+#define SS(n, type, regs, out, a, b, p, tb)                                                   \
+  asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, " p                                    \
+               ", 0;\n"                                                                       \
+               "wgmma.mma_async.sync.aligned.m64n" n "k16.f32." type "." type " " regs ", " a \
+               ", " b ", more, 1, 1, 0, " tb ";\n}"                                           \
+               : out                                                                          \
                : "l"(A.bits), "l"(B.bits), "r"(more), "n"(b_transposed))
-#define RS(n, type, regs, out, a, b, p, tb)                                             \
-  asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, " p ", 0;\n"                      \
-               "wgmma.mma_async.sync.aligned.m64n" n "k16.f32." type "." type " " regs   \
-               ", " a ", " b ", more, 1, 1, " tb ";\n}"                                  \
-               : out                                                                     \
-               : "r"(A[0]), "r"(A[1]), "r"(A[2]), "r"(A[3]), "l"(B.bits), "r"(more),     \
+#define RS(n, type, regs, out, a, b, p, tb)                                                   \
+  asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, " p                                    \
+               ", 0;\n"                                                                       \
+               "wgmma.mma_async.sync.aligned.m64n" n "k16.f32." type "." type " " regs ", " a \
+               ", " b ", more, 1, 1, " tb ";\n}"                                              \
+               : out                                                                          \
+               : "r"(A[0]), "r"(A[1]), "r"(A[2]), "r"(A[3]), "l"(B.bits), "r"(more),          \
                  "n"(b_transposed))
-#define SS_N(type)                                                          \
-  if constexpr (N == 16) {                                                  \
-    SS("16", type, R8, D8(0), "%8", "%9", "%10", "%11");                    \
-  } else if constexpr (N == 32) {                                           \
-    SS("32", type, R16, D16, "%16", "%17", "%18", "%19");                   \
-  } else {                                                                  \
-    SS("64", type, R32, D32, "%32", "%33", "%34", "%35");                   \
+#define SS_N(type)                                        \
+  if constexpr (N == 16) {                                \
+    SS("16", type, R8, D8(0), "%8", "%9", "%10", "%11");  \
+  } else if constexpr (N == 32) {                         \
+    SS("32", type, R16, D16, "%16", "%17", "%18", "%19"); \
+  } else {                                                \
+    SS("64", type, R32, D32, "%32", "%33", "%34", "%35"); \
   }
-#define RS_N(type)                                                              \
-  if constexpr (N == 16) {                                                      \
-    RS("16", type, R8, D8(0), "{%8, %9, %10, %11}", "%12", "%13", "%14");       \
-  } else if constexpr (N == 32) {                                               \
-    RS("32", type, R16, D16, "{%16, %17, %18, %19}", "%20", "%21", "%22");      \
-  } else {                                                                      \
-    RS("64", type, R32, D32, "{%32, %33, %34, %35}", "%36", "%37", "%38");      \
+#define RS_N(type)                                                         \
+  if constexpr (N == 16) {                                                 \
+    RS("16", type, R8, D8(0), "{%8, %9, %10, %11}", "%12", "%13", "%14");  \
+  } else if constexpr (N == 32) {                                          \
+    RS("32", type, R16, D16, "{%16, %17, %18, %19}", "%20", "%21", "%22"); \
+  } else {                                                                 \
+    RS("64", type, R32, D32, "{%32, %33, %34, %35}", "%36", "%37", "%38"); \
   }
 
 // `more` = 0 starts from zero instead of d. b_transposed: B's rows in shared memory run along N
