@@ -1,4 +1,8 @@
 // The spine: validate -> plan -> prepare -> run.
+#include <algorithm>
+#include <cstdlib>
+#include <vector>
+
 #include "chunkscan/chunkscan.h"
 #include "op/buffers.h"
 #include "plan.h"
@@ -8,8 +12,8 @@ namespace chunkscan {
 
 namespace {
 
-// Scratch that a thread keeps for its next call to forward().
-class Scratch {
+// Host memory that a thread keeps for its next call to forward().
+class HostScratch {
  public:
   void* at_least(std::size_t bytes) {
     if (bytes > bytes_) {
@@ -30,6 +34,29 @@ class Scratch {
   std::size_t bytes_ = 0;
 };
 
+// Workspace for one run.
+class Scratch {
+ public:
+  Scratch(const PlanData& plan, void* stream) : plan_(plan), stream_(stream) {
+    thread_local HostScratch host;
+    memory_ = on_device() ? plan.backend->take_scratch(plan, stream)
+                          : host.at_least(plan.workspace_bytes);
+  }
+  ~Scratch() {
+    if (on_device()) plan_.backend->give_scratch(plan_, memory_, stream_);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  void* memory() const { return memory_; }
+
+ private:
+  bool on_device() const { return plan_.backend->take_scratch != nullptr; }
+
+  const PlanData& plan_;
+  void* stream_;
+  void* memory_;
+};
+
 // Nothing to write: sizes without tokens may hold any number of heads or rows, and no backend
 // should loop over them.
 bool all_empty(const Outputs& out) {
@@ -37,9 +64,23 @@ bool all_empty(const Outputs& out) {
          out.chunk_states.elements() == 0 && out.log_decay.elements() == 0;
 }
 
-void check_contents(const PlanData& plan, const Buffers& buffers) {
-  if (plan.backend->device == DeviceKind::kCpu) validate_contents(plan.problem, buffers);
+// The offsets of cu_seqlens, which may be on a device.
+void check_contents(const PlanData& plan, Buffers buffers, void* stream) {
+  if (plan.problem.packing != Packing::kCuSeqlens) return;
+  std::vector<std::byte> copy;
+  if (plan.backend->copy_to_host != nullptr) {
+    Array& offsets = buffers.cu_seqlens;
+    const std::int64_t reach = offsets.strides[0] * offsets.element_bytes * plan.problem.sequences;
+    const std::byte* first = offsets.data + std::min<std::int64_t>(reach, 0);
+    copy.resize(static_cast<std::size_t>(std::abs(reach) + offsets.element_bytes));
+    plan.backend->copy_to_host(plan, copy.data(), first, copy.size(), stream);
+    offsets.data = copy.data() - std::min<std::int64_t>(reach, 0);
+  }
+  validate_contents(plan.problem, buffers);
 }
+
+// Unasked only where that costs no synchronisation.
+bool checks_unasked(const PlanData& plan) { return plan.device.kind == DeviceKind::kCpu; }
 
 }  // namespace
 
@@ -55,17 +96,18 @@ const char* version() {
 void forward(const Inputs& inputs, const Outputs& outputs, const Options& options, void* stream) {
   const Problem problem = validate_problem(inputs, outputs, options);
   const Device device = validate_memory(inputs, outputs);
-  const Plan plan = plan_for(problem, device.kind, options);
+  const Plan plan = plan_for(problem, device, options);
+  const PlanData& data = plan.data();
   prepare(plan);
   const Buffers buffers = buffers_of(inputs, outputs);
-  check_contents(plan.data(), buffers);
+  if (checks_unasked(data) || options.check_contents) check_contents(data, buffers, stream);
   if (all_empty(outputs)) return;
-  thread_local Scratch scratch;
-  plan.data().backend->run(plan.data(), buffers, scratch.at_least(plan.workspace_bytes()), stream);
+  const Scratch scratch(data, stream);
+  data.backend->run(data, buffers, scratch.memory(), stream);
 }
 
 Plan make_plan(const Inputs& inputs, const Outputs& outputs, const Options& options) {
-  return plan_for(validate_problem(inputs, outputs, options), inputs.x.device.kind, options);
+  return plan_for(validate_problem(inputs, outputs, options), inputs.x.device, options);
 }
 
 void prepare(const Plan& plan) { plan.data().backend->prepare(plan.data()); }
@@ -76,7 +118,7 @@ void run(const Plan& plan, const Inputs& inputs, const Outputs& outputs, void* w
   require_fits(data.problem, inputs, outputs);
   require_workspace(workspace, data.workspace_bytes);
   const Buffers buffers = buffers_of(inputs, outputs);
-  check_contents(data, buffers);
+  if (checks_unasked(data)) check_contents(data, buffers, stream);
   if (all_empty(outputs)) return;
   data.backend->run(data, buffers, workspace, stream);
 }

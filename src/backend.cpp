@@ -3,13 +3,15 @@
 #include <array>
 
 #include "cpu/cpu_backend.h"
+#include "cuda/cuda_backend.h"
 #include "op/sentence.h"
 #include "reference/reference_backend.h"
 
 namespace chunkscan {
 
 std::span<const Backend> all_backends() {
-  static const std::array<Backend, 2> rows = {cpu_backend(), reference_backend()};
+  static const std::array<Backend, 4> rows = {sm90_backend(), portable_backend(), cpu_backend(),
+                                              reference_backend()};
   return rows;
 }
 

@@ -8,6 +8,7 @@
 
 #include "op/buffers.h"
 #include "op/config.h"
+#include "op/device_info.h"
 #include "op/problem.h"
 
 namespace chunkscan {
@@ -16,14 +17,23 @@ struct PlanData;
 
 struct Backend {
   const char* name;
-  std::string (*unavailable)();              // "" = usable here, else why not, a sentence
-  DeviceKind device;                         // where its tensors live
-  std::string (*refuses)(const Problem&);    // "" = can do it, else "expected ..., got ..."
-  Config (*default_config)(const Problem&);  // depends on h, p, n, g and dtypes alone
-  std::string (*refuses_config)(const Problem&, const Config&);  // as `refuses`
-  std::size_t (*workspace_bytes)(const Problem&, const Config&, int threads);
+  std::string (*unavailable)();  // "" = usable here, else why not, a sentence
+  DeviceKind device;             // where its tensors live
+  // "" = can do it, else "expected ..., got ..."
+  std::string (*refuses)(const Problem&, const DeviceInfo&);
+  // With batch_invariant it depends on h, p, n, g and dtypes alone.
+  Config (*default_config)(const Problem&, const DeviceInfo&);
+  std::string (*refuses_config)(const Problem&, const DeviceInfo&, const Config&);  // as `refuses`
+  // Completes a plan that has everything else: workspace_bytes and what run() wants ready made.
+  void (*complete)(PlanData&);
   void (*prepare)(const PlanData&);
   void (*run)(const PlanData&, const Buffers&, void* workspace, void* stream);
+  // Of a device with memory of its own, else null: scratch of workspace_bytes for one run of
+  // forward() on that stream, and a copy to host memory, complete on return.
+  void* (*take_scratch)(const PlanData&, void* stream);
+  void (*give_scratch)(const PlanData&, void* scratch, void* stream);
+  void (*copy_to_host)(const PlanData&, void* to, const void* from, std::size_t bytes,
+                       void* stream);
 };
 
 std::span<const Backend> all_backends();

@@ -9,12 +9,15 @@ namespace chunkscan {
 struct PlanData {
   Problem problem;
   const Backend* backend = nullptr;
+  Device device;
+  DeviceInfo device_info;
   Config config;
   int threads = 1;
   std::size_t workspace_bytes = 0;
+  std::shared_ptr<const void> details;  // the backend's own
 };
 
 // Pure: no launch, no clock.
-Plan plan_for(const Problem& problem, DeviceKind device, const Options& options);
+Plan plan_for(const Problem& problem, Device device, const Options& options);
 
 }  // namespace chunkscan

@@ -74,7 +74,10 @@ struct Options {
   // synchronisation. On the CPU they are always checked.
   bool check_contents = false;
   int threads = 0;           // CPU threads; 0 = OpenMP's default. A forked child always uses 1
-  std::string backend = {};  // "" = the best one that can; else a name from backends()
+  std::string backend = {};  // "" = the best one that can; else a name from backends(), or "cuda"
+  // "" = the device of the tensors; else a GPU architecture ("sm_90a") to plan for without having
+  // one. Such a plan prints and can be packed (pack.h), but does not run.
+  std::string architecture = {};
   std::string config = {};   // "" = the backend's default; else what a Plan printed
 };
 

@@ -32,7 +32,7 @@ Isa default_isa() {
   return isas.front() == Isa::kAvx512Bf16 ? isas[1] : isas.front();
 }
 
-Config default_config(const Problem& problem) {
+Config default_config(const Problem& problem, const DeviceInfo&) {
   Config config;
   // One head alone is cut into slices of p, each of which would need all of C B^T: token by token
   // is 15 % faster on two cores, and 3 % slower on one (Zen 5, p 64, n 128).
@@ -44,7 +44,7 @@ Config default_config(const Problem& problem) {
   return config;
 }
 
-std::string refuses_config(const Problem& problem, const Config& config) {
+std::string refuses_config(const Problem& problem, const DeviceInfo&, const Config& config) {
   if (config.q < 1 || config.q > kMostChunk) {
     return "config: expected q in 1.." + std::to_string(kMostChunk) + ", got " +
            std::to_string(config.q);
@@ -79,11 +79,11 @@ Backend cpu_backend() {
   row.name = "cpu";
   row.unavailable = [] { return std::string(); };
   row.device = DeviceKind::kCpu;
-  row.refuses = [](const Problem&) { return std::string(); };
+  row.refuses = [](const Problem&, const DeviceInfo&) { return std::string(); };
   row.default_config = default_config;
   row.refuses_config = refuses_config;
-  row.workspace_bytes = [](const Problem& problem, const Config& config, int threads) {
-    return CpuLayout(problem, config, threads).total;
+  row.complete = [](PlanData& plan) {
+    plan.workspace_bytes = CpuLayout(plan.problem, plan.config, plan.threads).total;
   };
   row.prepare = prepare;
   row.run = run;

@@ -20,7 +20,7 @@ std::size_t table_bytes(const Problem& problem) {
 }
 
 // q only matters to route "staged"; chunk_size gives it a value that a config may replace.
-Config default_config(const Problem& problem) {
+Config default_config(const Problem& problem, const DeviceInfo&) {
   constexpr std::int64_t kDefaultChunk = 64, kMaxChunk = 1 << 20;
   Config config;
   config.route = Route::kRecurrence;
@@ -29,7 +29,7 @@ Config default_config(const Problem& problem) {
   return config;
 }
 
-std::string refuses_config(const Problem&, const Config& config) {
+std::string refuses_config(const Problem&, const DeviceInfo&, const Config& config) {
   if (config.route == Route::kWalk || config.isa != Isa::kNone) {
     return "config: expected recurrence | staged with the reference backend, got \"" +
            to_string(config) + "\"";
@@ -37,7 +37,7 @@ std::string refuses_config(const Problem&, const Config& config) {
   return "";
 }
 
-std::size_t workspace_bytes(const Problem& problem, const Config& config, int) {
+std::size_t workspace_bytes(const Problem& problem, const Config& config) {
   const std::int64_t doubles =
       config.route == Route::kStaged
           ? reference::staged_scratch(problem, chunk_length(problem, config))
@@ -86,10 +86,12 @@ Backend reference_backend() {
   row.name = "reference";
   row.unavailable = [] { return std::string(); };
   row.device = DeviceKind::kCpu;
-  row.refuses = [](const Problem&) { return std::string(); };
+  row.refuses = [](const Problem&, const DeviceInfo&) { return std::string(); };
   row.default_config = default_config;
   row.refuses_config = refuses_config;
-  row.workspace_bytes = workspace_bytes;
+  row.complete = [](PlanData& plan) {
+    plan.workspace_bytes = workspace_bytes(plan.problem, plan.config);
+  };
   row.prepare = [](const PlanData&) {};
   row.run = run;
   return row;

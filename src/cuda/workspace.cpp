@@ -1,0 +1,90 @@
+#include "cuda/workspace.h"
+
+#include "chunkscan/error.h"
+
+namespace chunkscan::cuda {
+
+namespace {
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
+
+std::int64_t padded_tokens(const Problem& problem) { return ceil_div(problem.l, 4) * 4; }
+
+// Adds up arrays, each at a multiple of 256 bytes.
+class Arena {
+ public:
+  // Behind each array there is room for a copy of whole 16 bytes that starts before its end.
+  std::size_t array(std::int64_t count, std::int64_t element_bytes) {
+    constexpr std::int64_t kBehind = 4096, kMost = std::int64_t{1} << 60;
+    const std::int64_t start = total_;
+    std::int64_t bytes = 0;
+    if (__builtin_mul_overflow(count, element_bytes, &bytes) || bytes > kMost - total_) {
+      throw Error(ErrorKind::kUnsupported,
+                  "[forward] workspace: expected at most 2^60 bytes, got more");
+    }
+    total_ += ceil_div(bytes + kBehind, 256) * 256;
+    return static_cast<std::size_t>(start);
+  }
+  std::size_t total() const { return static_cast<std::size_t>(total_); }
+
+ private:
+  std::int64_t total_ = 0;
+};
+
+}  // namespace
+
+// The same count as in chunks.cuh.
+std::int64_t slots_of(const Problem& problem, int q) {
+  const std::int64_t K = problem.state_every;
+  if (problem.packing == chunkscan::Packing::kCuSeqlens) {
+    const std::int64_t before =
+        K == 0 ? problem.l / q : problem.l / K * ceil_div(K, q) + problem.l % K / q;
+    return before + problem.sequences;
+  }
+  const std::int64_t row =
+      K == 0 ? ceil_div(problem.l, q) : problem.l / K * ceil_div(K, q) + ceil_div(problem.l % K, q);
+  return problem.b * row;
+}
+
+Workspace workspace_of(const Problem& problem, int q, bool compensated, std::int64_t tile_bytes) {
+  const std::int64_t tokens = problem.b * problem.h * padded_tokens(problem);
+  const std::int64_t chunks = slots_of(problem, q) * problem.h;
+  Arena arena;
+  Workspace layout;
+  layout.cs_dt = arena.array(tokens, sizeof(CsDt));
+  layout.weight = arena.array(tokens, sizeof(float));
+  layout.cs_low = arena.array(compensated ? tokens : 0, sizeof(float));
+  layout.chunk = arena.array(chunks, sizeof(float));
+  layout.chunk_log = arena.array(problem.log_decay ? chunks : 0, sizeof(float));
+  layout.states = arena.array(chunks, tile_bytes);
+  layout.total = arena.total();
+  return layout;
+}
+
+Chunking chunking_of(const Problem& problem, const Buffers& buffers, int q) {
+  Chunking chunking{};
+  chunking.l = problem.l;
+  chunking.slots = slots_of(problem, q);
+  chunking.slots_per_row = problem.b > 0 ? chunking.slots / problem.b : 0;
+  chunking.state_every = problem.state_every;
+  chunking.chunks_per_state = ceil_div(problem.state_every, q);
+  chunking.offsets = buffers.cu_seqlens.data;
+  chunking.offsets_stride = buffers.cu_seqlens.strides[0];
+  chunking.offsets_64 = problem.cu_seqlens_64;
+  chunking.sequences = static_cast<int>(problem.sequences);
+  return chunking;
+}
+
+Decay decay_of(const Problem& problem, const Workspace& layout, std::byte* workspace) {
+  Decay decay{};
+  decay.cs_dt = reinterpret_cast<CsDt*>(workspace + layout.cs_dt);
+  decay.cs_low = reinterpret_cast<float*>(workspace + layout.cs_low);
+  decay.weight = reinterpret_cast<float*>(workspace + layout.weight);
+  decay.chunk = reinterpret_cast<float*>(workspace + layout.chunk);
+  decay.chunk_log =
+      problem.log_decay ? reinterpret_cast<float*>(workspace + layout.chunk_log) : nullptr;
+  decay.l_pad = padded_tokens(problem);
+  return decay;
+}
+
+}  // namespace chunkscan::cuda
