@@ -7,9 +7,9 @@
 #include "chunkscan/error.h"
 #include "chunkscan/pack.h"
 #include "cuda/atomic_file.h"
+#include "cuda/code.h"
 #include "cuda/environment.h"
 #include "cuda/image_file.h"
-#include "cuda/jit.h"
 #include "cuda/nvrtc_search.h"
 
 namespace chunkscan::cuda {
@@ -24,7 +24,7 @@ struct Packs {
 };
 
 Packs& packs() {
-  static Packs the_packs;
+  static Packs& the_packs = *new Packs;  // never destroyed: threads may outlive main()
   return the_packs;
 }
 
