@@ -17,6 +17,7 @@
 #ifndef CHUNKSCAN_CHUNKSCAN_C_H_
 #define CHUNKSCAN_CHUNKSCAN_C_H_
 
+/* NOLINTBEGIN(modernize-use-using,modernize-deprecated-headers): this is C */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -148,5 +149,6 @@ const char* chunkscan_backend_reason(int32_t index);
 #ifdef __cplusplus
 }
 #endif
+/* NOLINTEND(modernize-use-using,modernize-deprecated-headers) */
 
 #endif /* CHUNKSCAN_CHUNKSCAN_C_H_ */

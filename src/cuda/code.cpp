@@ -1,14 +1,17 @@
-// From a key to code: what this process has seen | pack | disk cache | NVRTC.
+#include "cuda/code.h"
+
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <unordered_map>
 
 #include "chunkscan/error.h"
 #include "cuda/cache.h"
-#include "cuda/jit.h"
+#include "cuda/driver.h"
 #include "cuda/nvrtc.h"
 #include "cuda/pack.h"
 #include "cuda/sources.h"
@@ -30,7 +33,7 @@ struct Seen {
 };
 
 Seen& seen() {
-  static Seen the_seen;
+  static Seen& the_seen = *new Seen;  // never destroyed: threads may outlive main()
   return the_seen;
 }
 
@@ -43,8 +46,11 @@ std::shared_ptr<Slot> slot_of(const KernelKey& key) {
 }
 
 Compiled make_code(const KernelKey& key) {
-  if (std::optional<Compiled> packed = find_packed(key)) return *packed;
+  const std::optional<Compiled> packed = find_packed(key);
+  const int driver = driver_version();
+  if (packed && (driver == 0 || refuses_code(*packed, driver).empty())) return *packed;
   const int compiler = nvrtc_version();
+  if (packed && compiler == 0) return *packed;  // load() will say what this driver is too old for
   if (compiler > 0) {
     if (std::optional<Compiled> cached = read_cached(key, compiler)) return *cached;
   }
@@ -94,6 +100,15 @@ std::vector<Compiled> codes_of(std::span<const KernelKey> keys) {
   }
   if (failure != nullptr) std::rethrow_exception(failure);
   return codes;
+}
+
+std::string refuses_code(const Compiled& code, int driver_version) {
+  // A driver takes cubins of its whole CUDA major version, but PTX of no newer compiler at all.
+  const int needed = code.ptx ? code.compiler : code.compiler / 1000 * 1000;
+  if (driver_version >= needed) return "";
+  return "expected a driver for CUDA " + version_text(needed) + " or later, which NVRTC " +
+         version_text(code.compiler) + "'s kernels need, got one for CUDA " +
+         version_text(driver_version);
 }
 
 std::uint64_t compilations() { return seen().compilations; }

@@ -87,6 +87,7 @@ std::span<const DeviceInfo> devices() {
     std::vector<DeviceInfo> infos;
     int count = 0;
     if (driver_unavailable().empty()) check(driver().cuDeviceGetCount(&count), "count devices");
+    infos.reserve(static_cast<std::size_t>(count));
     for (int i = 0; i < count; ++i) infos.push_back(info_of(i));
     return infos;
   }();

@@ -60,7 +60,9 @@ void find_all(Library& library, Driver& table) {
                "cuOccupancyMaxActiveBlocksPerMultiprocessor");
   library.find(table.cuMemAlloc, "cuMemAlloc_v2");
   library.find(table.cuMemFree, "cuMemFree_v2");
-  library.find(table.cuMemAllocAsync, "cuMemAllocAsync");
+  library.find(table.cuMemPoolCreate, "cuMemPoolCreate");
+  library.find(table.cuMemPoolSetAttribute, "cuMemPoolSetAttribute");
+  library.find(table.cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync");
   library.find(table.cuMemFreeAsync, "cuMemFreeAsync");
   library.find(table.cuMemcpyHtoD, "cuMemcpyHtoD_v2");
   library.find(table.cuMemcpyDtoH, "cuMemcpyDtoH_v2");

@@ -41,7 +41,10 @@ struct Driver {
 
   CUresult (*cuMemAlloc)(CUdeviceptr* pointer, std::size_t bytes);
   CUresult (*cuMemFree)(CUdeviceptr pointer);
-  CUresult (*cuMemAllocAsync)(CUdeviceptr* pointer, std::size_t bytes, CUstream stream);
+  CUresult (*cuMemPoolCreate)(CUmemoryPool* pool, const CUmemPoolProps* props);
+  CUresult (*cuMemPoolSetAttribute)(CUmemoryPool pool, CUmemPool_attribute attribute, void* value);
+  CUresult (*cuMemAllocFromPoolAsync)(CUdeviceptr* pointer, std::size_t bytes, CUmemoryPool pool,
+                                      CUstream stream);
   CUresult (*cuMemFreeAsync)(CUdeviceptr pointer, CUstream stream);
   CUresult (*cuMemcpyHtoD)(CUdeviceptr to, const void* from, std::size_t bytes);
   CUresult (*cuMemcpyDtoH)(void* to, CUdeviceptr from, std::size_t bytes);

@@ -1,4 +1,3 @@
-// From code to a kernel in a context.
 #include "cuda/jit.h"
 
 #include <memory>
@@ -22,7 +21,7 @@ struct Loaded {
 };
 
 Loaded& loaded() {
-  static Loaded the_loaded;
+  static Loaded& the_loaded = *new Loaded;  // never destroyed: threads may outlive main()
   return the_loaded;
 }
 
@@ -110,15 +109,6 @@ void prepare(std::span<const KernelKey> keys) {
   }
   codes_of(missing);
   for (const KernelKey& key : missing) load(key);
-}
-
-std::string refuses_code(const Compiled& code, int driver_version) {
-  // A driver takes cubins of its whole CUDA major version, but PTX of no newer compiler at all.
-  const int needed = code.ptx ? code.compiler : code.compiler / 1000 * 1000;
-  if (driver_version >= needed) return "";
-  return "expected a driver for CUDA " + version_text(needed) + " or later, which NVRTC " +
-         version_text(code.compiler) + "'s kernels need, got one for CUDA " +
-         version_text(driver_version);
 }
 
 }  // namespace chunkscan::cuda

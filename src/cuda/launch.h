@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
 
 #include "cuda/staged.h"
 
@@ -12,17 +13,40 @@ namespace chunkscan::cuda {
 Element element_of(DType dtype);
 Packing packing_of(const Problem& problem);
 
+// An absent tensor has no data.
 Tensor tensor_of(const Array& array, std::optional<DType> dtype);
 
-// Template arguments as text: expression("FwdPassStateConfig", 64, Element::kBF16, true).
-inline std::string argument(int value) { return std::to_string(value); }
-inline std::string argument(bool value) { return value ? "true" : "false"; }
-template <class E>
-  requires std::is_enum_v<E>
-std::string argument(E value);
+// The part of the parameters that all families share.
+void fill_common(const StagedCall& call, FwdPassStateCommon& params);
+void fill_common(const StagedCall& call, ComputeOutCommon& params);
 
-// Launches a loaded kernel; throws Error(kRuntime) where it was not prepared, and
-// Error(kUnsupported) where a launch cannot have so many blocks.
+// The text of a config as a template argument, from its members in their order.
+template <class... Members>
+std::string expression(const char* type, Members... members) {
+  const auto text = [](auto member) {
+    using Member = decltype(member);
+    if constexpr (std::is_same_v<Member, bool>) return std::string(member ? "true" : "false");
+    if constexpr (std::is_same_v<Member, Element>) {
+      return "chunkscan::cuda::Element{" + std::to_string(static_cast<int>(member)) + "}";
+    } else if constexpr (std::is_same_v<Member, Packing>) {
+      return "chunkscan::cuda::Packing{" + std::to_string(static_cast<int>(member)) + "}";
+    } else if constexpr (std::is_same_v<Member, Load>) {
+      return "chunkscan::cuda::Load{" + std::to_string(static_cast<int>(member)) + "}";
+    } else {
+      return std::to_string(member);
+    }
+  };
+  std::string list;
+  ((list += (list.empty() ? "" : ", ") + text(members)), ...);
+  return std::string("chunkscan::cuda::") + type + "{" + list + "}";
+}
+
+// The key of `function<config>`, which takes a `params`.
+KernelKey key_of(const DeviceInfo& device, const char* file, const char* function,
+                 const std::string& config, const char* params, int threads, int min_blocks = 1);
+
+// Launches a loaded kernel. Throws Error(kRuntime) where it has not been prepared, and
+// Error(kUnsupported) where no grid has so many blocks.
 void launch(const Step& step, std::int64_t blocks, const void* params, CUstream stream);
 
 }  // namespace chunkscan::cuda

@@ -65,7 +65,7 @@ struct State {
 };
 
 State& state() {
-  static State the_state;
+  static State& the_state = *new State;  // never destroyed: threads may outlive main()
   return the_state;
 }
 

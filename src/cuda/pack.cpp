@@ -7,9 +7,9 @@
 #include "chunkscan/error.h"
 #include "chunkscan/pack.h"
 #include "cuda/atomic_file.h"
+#include "cuda/code.h"
 #include "cuda/environment.h"
 #include "cuda/image_file.h"
-#include "cuda/jit.h"
 #include "cuda/nvrtc_search.h"
 
 namespace chunkscan::cuda {
@@ -18,19 +18,21 @@ namespace {
 
 struct Packs {
   std::mutex mutex;
-  std::vector<std::shared_ptr<const ImageFile>> loaded;
+  std::vector<std::shared_ptr<const ImageFile>> loaded;  // the latest first
   bool searched = false;
   PackState default_state;
 };
 
 Packs& packs() {
-  static Packs the_packs;
+  static Packs& the_packs = *new Packs;  // never destroyed: threads may outlive main()
   return the_packs;
 }
 
 std::string default_path() {
-  if (const std::string named = environment("CHUNKSCAN_PACK"); !named.empty()) return named;
-  const std::filesystem::path beside = std::filesystem::path(library_folder()) / "chunkscan.pack";
+  if (std::string named = environment("CHUNKSCAN_PACK"); !named.empty()) return named;
+  const std::string folder = library_folder();
+  if (folder.empty()) return "";
+  const std::filesystem::path beside = std::filesystem::path(folder) / "chunkscan.pack";
   std::error_code error;
   return std::filesystem::exists(beside, error) ? beside.string() : "";
 }
@@ -42,7 +44,7 @@ void search_default(Packs& p) {
   p.default_state.path = default_path();
   if (p.default_state.path.empty()) return;
   try {
-    p.loaded.insert(p.loaded.begin(), std::make_shared<ImageFile>(p.default_state.path));
+    p.loaded.push_back(std::make_shared<ImageFile>(p.default_state.path));
   } catch (const Error& error) {
     p.default_state.reason = error.what();
   }
@@ -54,8 +56,8 @@ std::optional<Compiled> find_packed(const KernelKey& key) {
   Packs& p = packs();
   std::scoped_lock lock(p.mutex);
   search_default(p);
-  for (auto pack = p.loaded.rbegin(); pack != p.loaded.rend(); ++pack) {
-    if (std::optional<Compiled> code = (*pack)->find(key)) return code;
+  for (const auto& pack : p.loaded) {
+    if (std::optional<Compiled> code = pack->find(key)) return code;
   }
   return std::nullopt;
 }
@@ -94,7 +96,7 @@ void load_pack(const std::string& path) {
   cuda::Packs& p = cuda::packs();
   std::scoped_lock lock(p.mutex);
   cuda::search_default(p);
-  p.loaded.push_back(std::move(pack));
+  p.loaded.insert(p.loaded.begin(), std::move(pack));
 }
 
 }  // namespace chunkscan

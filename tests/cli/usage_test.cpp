@@ -84,6 +84,15 @@ TEST_F(Program, InfoForPeople) {
   EXPECT_THAT(ran.out, HasSubstr("\ngpu compiler      "));
 }
 
+TEST_F(Program, LooksForAPackBesideItself) {
+  std::filesystem::copy_file(PROGRAM, path("program"));
+  const std::string pack = write_bytes("chunkscan.pack", "nonsense");
+  ASSERT_EQ(std::system((path("program") + " info --json >" + path("info")).c_str()), 0);
+  const nlohmann::json cuda = nlohmann::json::parse(read_bytes(path("info")))["cuda"];
+  EXPECT_EQ(cuda["pack"], pack);
+  EXPECT_THAT(std::string(cuda["pack_reason"]), HasSubstr("got another kind of file"));
+}
+
 TEST_F(Program, PlanFollowsTheFlags) {
   const std::string sizes = "plan --shape 2,300,6,64,128,3 --json ";
   const nlohmann::json forced =

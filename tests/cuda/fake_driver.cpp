@@ -130,7 +130,9 @@ void cuLaunchKernelEx() {}
 void cuOccupancyMaxActiveBlocksPerMultiprocessor() {}
 void cuMemAlloc_v2() {}
 void cuMemFree_v2() {}
-void cuMemAllocAsync() {}
+void cuMemPoolCreate() {}
+void cuMemPoolSetAttribute() {}
+void cuMemAllocFromPoolAsync() {}
 void cuMemFreeAsync() {}
 void cuMemcpyHtoD_v2() {}
 void cuMemcpyDtoH_v2() {}

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "chunkscan/error.h"
-#include "cuda/jit.h"
+#include "cuda/code.h"
 #include "cuda/nvrtc.h"
 #include "cuda/pack.h"
 #include "io/scratch.h"
