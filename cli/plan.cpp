@@ -21,11 +21,12 @@ struct Flags {
   bool json = false;
 };
 
-// Adds to `how` what plans for `arch`: an instruction set of the CPU backend.
-void plan_for(const std::string& arch, CallFlags& how) {
+// Adds to `how` what plans for `arch`, an instruction set of the CPU backend.
+void plan_for_isa(const std::string& arch, CallFlags& how) {
   const std::vector<std::string> known = all_cpu_instruction_sets();
   if (std::find(known.begin(), known.end(), arch) == known.end()) {
-    refuse("--arch", fmt::format("{}", fmt::join(known, " | ")), arch);
+    refuse("--arch", fmt::format("a GPU architecture, as sm_90a, or {}", fmt::join(known, " | ")),
+           arch);
   }
   for (const std::string& word : split(how.config)) {
     if (word.starts_with("isa=") && word != "isa=" + arch) {
@@ -38,8 +39,11 @@ void plan_for(const std::string& arch, CallFlags& how) {
 int print_plan(const Flags& flags) {
   const testkit::CaseSpec spec = flags.shape.one_case().spec;
   CallFlags how = flags.how;
-  if (!flags.arch.empty()) plan_for(flags.arch, how);
-  const Plan plan = plan_of(spec, options_of(spec, how));
+  const bool gpu = flags.arch.starts_with("sm_");
+  if (!flags.arch.empty() && !gpu) plan_for_isa(flags.arch, how);
+  Options options = options_of(spec, how);
+  if (gpu) options.architecture = flags.arch;
+  const Plan plan = plan_of(spec, options);
   if (flags.json) {
     print_json({{"plan", plan.to_string()},
                 {"backend", plan.backend()},
@@ -64,7 +68,8 @@ Action add_plan(CLI::App& app) {
   flags->shape.add(app);
   flags->how.add(app);
   app.add_option("--arch", flags->arch,
-                 fmt::format("Plan for this instruction set, whether the machine has it or not: {}",
+                 fmt::format("Plan for this GPU architecture (sm_80, sm_90a, ...) or instruction set "
+                             "({}), whether the machine has it or not",
                              fmt::join(all_cpu_instruction_sets(), " | ")))
       ->type_name("NAME");
   return [flags] { return print_plan(*flags); };

@@ -29,6 +29,9 @@ TEST(DriverTypes, StructsAreLaidOutAsInCudaH) {
 
   EXPECT_EQ(sizeof(ours::CUtensorMap), sizeof(CUtensorMap));
   EXPECT_EQ(alignof(CUtensorMap) % alignof(ours::CUtensorMap), 0u);  // CUDA 12: 64, 13: 128
+  EXPECT_EQ(sizeof(ours::CUmemPoolProps), sizeof(CUmemPoolProps));
+  EXPECT_EQ(offsetof(ours::CUmemPoolProps, location), offsetof(CUmemPoolProps, location));
+  EXPECT_EQ(offsetof(ours::CUmemPoolProps, maxSize), offsetof(CUmemPoolProps, maxSize));
   EXPECT_EQ(sizeof(ours::CUdeviceptr), sizeof(CUdeviceptr));
   EXPECT_EQ(sizeof(ours::CUdevice), sizeof(CUdevice));
   EXPECT_EQ(sizeof(ours::CUresult), sizeof(CUresult));
@@ -42,6 +45,9 @@ void same(Ours mine, Theirs theirs) {
 
 TEST(DriverTypes, NamesHaveTheValuesOfCudaH) {
   same(ours::CUDA_SUCCESS, CUDA_SUCCESS);
+  same(ours::CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_ALLOCATION_TYPE_PINNED);
+  same(ours::CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_LOCATION_TYPE_DEVICE);
+  same(ours::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD);
   same(ours::CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_OUT_OF_MEMORY);
   same(ours::CUDA_ERROR_NO_DEVICE, CUDA_ERROR_NO_DEVICE);
   same(ours::CUDA_ERROR_INVALID_IMAGE, CUDA_ERROR_INVALID_IMAGE);
