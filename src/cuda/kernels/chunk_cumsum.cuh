@@ -87,6 +87,7 @@ __device__ void scan_head(const ChunkCumsumParams& params, const Chunk& chunk, i
     }
     params.decay.weight[at + t] = weight;
   }
+  if constexpr (config.packing == Packing::kRuns) return;  // see chunk_decay_at()
   const i64 index = slot * params.h + head;
   if (lane == 0) params.decay.chunk[index] = exp2f(to_float(whole));
   if (params.decay.chunk_log) {  // unclamped, so not from the fixed point
@@ -99,15 +100,12 @@ __device__ void scan_head(const ChunkCumsumParams& params, const Chunk& chunk, i
   }
 }
 
+// One chunk and some heads.
 template <ChunkCumsumConfig config>
-__device__ void chunk_cumsum(const ChunkCumsumParams& params) {
+__device__ void scan_chunk(const ChunkCumsumParams& params, i64 slot, int head0) {
   constexpr int q = config.q, kHeads = config.heads, kThreads = config.threads();
   __shared__ float raw[kHeads][q + 1];
 
-  zero_the_rest<config>(params);
-  const int head_blocks = (params.h + kHeads - 1) / kHeads;
-  const i64 slot = blockIdx.x / head_blocks;
-  const int head0 = static_cast<int>(blockIdx.x % head_blocks) * kHeads;
   const Chunk chunk = chunk_at<q, config.packing>(params.chunking, slot);
   if (chunk.len == 0) return;
 
@@ -123,6 +121,24 @@ __device__ void chunk_cumsum(const ChunkCumsumParams& params) {
   __syncthreads();
   for (int i = threadIdx.x / 32; i < kHeads && head0 + i < params.h; i += kThreads / 32) {
     scan_head<config>(params, chunk, slot, head0 + i, raw[i]);
+  }
+}
+
+// kRuns: any number of blocks. Otherwise one for each chunk and block of heads.
+template <ChunkCumsumConfig config>
+__device__ void chunk_cumsum(const ChunkCumsumParams& params) {
+  constexpr int kHeads = config.heads;
+  zero_the_rest<config>(params);
+  const int head_blocks = (params.h + kHeads - 1) / kHeads;
+  if constexpr (config.packing == Packing::kRuns) {
+    const i64 count = slots<config.q, config.packing>(params.chunking) * head_blocks;
+    for (i64 i = blockIdx.x; i < count; i += gridDim.x) {
+      scan_chunk<config>(params, i / head_blocks, static_cast<int>(i % head_blocks) * kHeads);
+      __syncthreads();
+    }
+  } else {
+    scan_chunk<config>(params, blockIdx.x / head_blocks,
+                       static_cast<int>(blockIdx.x % head_blocks) * kHeads);
   }
 }
 

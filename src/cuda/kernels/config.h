@@ -16,7 +16,7 @@ enum class Element : u8 { kF32, kBF16, kF16 };
 enum class Packing : u8 {
   kNone,     // each row is one
   kOffsets,  // cu_seqlens
-  kRuns,     // seq_idx, turned into offsets by find_runs
+  kRuns,     // seq_idx: runs of equal values, listed by find_runs
 };
 
 constexpr int element_bytes(Element e) { return e == Element::kF32 ? 4 : 2; }
@@ -24,6 +24,25 @@ constexpr int element_bytes(Element e) { return e == Element::kF32 ? 4 : 2; }
 constexpr int round_up(int value, int multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
+
+struct FindRunsConfig {
+  bool count = true;  // the first launch; the second writes
+
+  constexpr int threads() const { return 256; }
+};
+
+// Tokens of a block of find_runs: as many blocks as can add up each other's counts with ease.
+constexpr i64 kRunBatch = 1024;  // tokens that a block takes at a time
+constexpr i64 run_tile(i64 tokens) {
+  const i64 batches = (tokens + kRunBatch - 1) / kRunBatch;
+  return (batches + 1023) / 1024 * kRunBatch;
+}
+constexpr i64 run_tiles(i64 tokens) {
+  return tokens == 0 ? 1 : (tokens + run_tile(tokens) - 1) / run_tile(tokens);
+}
+
+// State tiles (of a head) that Packing::kRuns can need, however many runs there are: state_slot().
+constexpr i64 run_state_slots(i64 rows, i64 l, int q) { return rows + rows * l / q + 1; }
 
 struct ChunkCumsumConfig {
   int q = 128;
@@ -143,7 +162,7 @@ struct PortableFwdPassStateConfig {
     return token_tile * (x_stride() + B_stride()) * element_bytes(io) +
            4 * round_up(token_tile + 1, 4);
   }
-  constexpr int shared_bytes() const { return stages * stage_bytes() + 16; }
+  constexpr int shared_bytes() const { return stages * stage_bytes(); }
 };
 
 struct PortableComputeOutConfig {

@@ -17,14 +17,26 @@ struct Tensor {
 // and follow from offsets alone (chunks.cuh), so no prefix sum over sequences is needed.
 struct Chunking {
   i64 l;                 // tokens of a row
-  i64 slots;             // of all rows; some stay empty where sequences are packed
-  i64 slots_per_row;     // where they are not
-  i64 state_every;       // K: chunks restart at its multiples; 0 = no such cuts
+  i64 slots;             // of all rows; some stay empty where sequences are packed. Not kRuns
+  i64 slots_per_row;     // Packing::kNone
+  i64 state_every;       // K: chunks restart at its multiples; 0 = no such cuts. Not kRuns
   i64 chunks_per_state;  // ceil(K / q)
-  const void* offsets;   // (sequences + 1), Packing::kOffsets and kRuns
+  const void* offsets;   // (sequences + 1), Packing::kOffsets
   i64 offsets_stride;
   int offsets_64;  // they are 64-bit
-  int sequences;   // rows where nothing is packed
+  int sequences;   // of cu_seqlens; else rows
+  // Packing::kRuns, by find_runs. A run is a sequence; token t of a row is number row * l + t.
+  const i64* runs;      // (runs + 1): their first tokens, then rows * l
+  const i64* row_runs;  // (rows + 1): the rows' first runs, then the number of runs
+};
+
+struct FindRunsParams {
+  const int* seq_idx;
+  i64 strides[2];
+  i64 rows, l;
+  i64* tile_runs;  // (run_tiles(rows * l)): how many start in each tile
+  i64* runs;       // (rows * l + 1), filled as far as there are runs
+  i64* row_runs;   // (rows + 1)
 };
 
 struct alignas(8) CsDt {
@@ -38,7 +50,7 @@ struct Decay {
   float* cs_low;  // what rounding cs to fp32 lost; where products are fp32
   // dt' * decay from here to the chunk's end. Split: two bf16, rounded and what rounding lost.
   float* weight;
-  float* chunk;      // (slots, h): decay over the whole chunk
+  float* chunk;      // (slots, h): decay over the whole chunk; kRuns does without
   float* chunk_log;  // (slots, h): sum of dt' * A over the chunk, unclamped; or nullptr
   i64 l_pad;
 };
@@ -67,7 +79,7 @@ struct FwdPassStateCommon {
 
 struct FwdPassStateParams : FwdPassStateCommon {
   TensorMap x_map, B_map;
-  u16* states;  // (slots, h) state tiles: the state entering each chunk
+  u16* states;  // (slots, h) state tiles: the state entering each chunk, see state_slot()
 };
 
 struct PortableFwdPassStateParams : FwdPassStateCommon {

@@ -79,7 +79,7 @@ struct Block {
 
   // Of the turn.
   Chunk chunk;
-  i64 slot;
+  i64 state;  // slot of the one that enters
   int head0, heads, group;
   int row0;         // of the block, in the chunk
   int warp_row;     // of the warp, in the chunk
@@ -97,8 +97,8 @@ struct Block {
     return (params.heads_per_group + config.heads - 1) / config.heads;
   }
   __device__ i64 turns() const {
-    return params.chunking.slots * (params.h / params.heads_per_group) * splits() *
-           config.row_blocks();
+    return slots<q, config.packing>(params.chunking) * (params.h / params.heads_per_group) *
+           splits() * config.row_blocks();
   }
   __device__ void take(i64 turn) {
     const int row_block = turn % config.row_blocks();
@@ -107,8 +107,9 @@ struct Block {
     turn /= splits();
     const int groups = params.h / params.heads_per_group;
     group = turn % groups;
-    slot = turn / groups;
+    const i64 slot = turn / groups;
     chunk = chunk_at<q, config.packing>(params.chunking, slot);
+    state = state_slot<q, config.packing>(params.chunking, chunk, slot);
     head0 = group * params.heads_per_group + split * config.heads;
     heads = params.heads_per_group - split * config.heads;
     if (heads > config.heads) heads = config.heads;
@@ -121,7 +122,9 @@ struct Block {
     warp_row = row0 + place * (16 * kTiles);
     state_steps = has_state() ? config.n_slices() : 1;
   }
-  __device__ bool has_state() const { return !chunk.first || params.has_initial_states; }
+  __device__ bool has_state() const {
+    return cuda::has_state<config.packing>(chunk, params.has_initial_states);
+  }
   __device__ int steps() const {
     return config.n_slices() + heads * config.p_slices() * state_steps;
   }
@@ -149,7 +152,7 @@ struct Block {
     constexpr int kBlocksP = round_up(config.p, 16) / 16, kBlocksN = round_up(config.n, 16) / 16;
     constexpr int kVectors = 16 * state_element_bytes(config.io);  // of a fragment
     const u8* from =
-        params.states + (slot * params.h + head) * state_bytes(config.io, config.p, config.n);
+        params.states + (state * params.h + head) * state_bytes(config.io, config.p, config.n);
 #pragma unroll 4
     for (int i = threadIdx.x; i < sizeof(to.state) / 16; i += config.threads()) {
       const int fragment = i / kVectors;
@@ -482,7 +485,8 @@ struct Block {
   }
 
   __device__ void run() {
-    for (i64 turn = blockIdx.x; turn < turns(); turn += gridDim.x) {
+    const i64 count = turns();
+    for (i64 turn = blockIdx.x; turn < count; turn += gridDim.x) {
       take(turn);
       if (row0 < chunk.len) run_turn();
     }

@@ -23,25 +23,26 @@ struct FwdPassStateShared {
     T x[config.token_tile][config.x_stride()];
     T B[config.token_tile][config.B_stride()];
     float weight[config.token_tile];
-    float decay;  // of the chunk
+    float decay;  // of the chunk, see chunk_decay()
   };
   Stage stage[config.stages];
-  alignas(16) i64 chunk_states_rows[2];
 };
 
 namespace fwd_pass_state_roles {
 
-// A chunk's tokens, token_tile at a time; chunk after chunk of a sequence.
+// A chunk's tokens, token_tile at a time; chunk after chunk.
 template <PortableFwdPassStateConfig config>
-struct Walk {
+struct Walk : ChunkWalk<config.q, config.packing> {
+  using Chunks = ChunkWalk<config.q, config.packing>;
+  using Chunks::chunk;
   const Chunking& chunking;
-  i64 sequence, j = 0;
-  Chunk chunk;
+  i64 slot;
   int begin = 0;  // of the tile, in the chunk
 
-  __device__ Walk(const Chunking& chunking, i64 sequence) : chunking(chunking), sequence(sequence) {
-    chunk = chunk_of<config.q, config.packing>(chunking, sequence, 0);
-  }
+  __device__ Walk(const Chunking& chunking, i64 sequence)
+      : Chunks(chunking, sequence),
+        chunking(chunking),
+        slot(first_slot<config.q, config.packing>(chunking, sequence)) {}
   __device__ bool ended() const { return chunk.len == 0; }
   __device__ bool at_first_tile() const { return begin == 0; }
   __device__ bool at_last_tile() const { return begin + config.token_tile >= chunk.len; }
@@ -50,7 +51,8 @@ struct Walk {
       begin += config.token_tile;
     } else {
       begin = 0;
-      chunk = chunk_of<config.q, config.packing>(chunking, sequence, ++j);
+      ++slot;
+      Chunks::next(chunking);
     }
   }
 };
@@ -67,7 +69,7 @@ struct Block {
 
   const PortableFwdPassStateParams& params;
   Shared& shared;
-  i64 sequence, slot0;
+  i64 sequence;        // kRuns: row
   int head, p0, n0;    // of the block
   int warp_p, warp_n;  // of the warp, inside
 
@@ -80,7 +82,6 @@ struct Block {
     const i64 rest = blockIdx.x / kSlices;
     head = static_cast<int>(rest % params.h);
     sequence = rest / params.h;
-    slot0 = first_slot<config.q, config.packing>(params.chunking, sequence);
     p0 = slice % config.p_slices() * config.p_tile;
     n0 = slice / config.p_slices() * config.n_tile;
     const int warp = threadIdx.x / 32;
@@ -106,8 +107,9 @@ struct Block {
         stage.weight,
         params.decay.weight + (chunk.row * params.h + head) * params.decay.l_pad + token,
         config.token_tile, left);
-    load_values<config.threads()>(&stage.decay,
-                                  params.decay.chunk + (slot0 + walk.j) * params.h + head, 1, 1);
+    load_values<config.threads()>(
+        &stage.decay,
+        chunk_decay_at<config.packing>(params.decay, chunk, walk.slot, params.h, head), 1, 1);
   }
 
   // visit(value, p, n) for the thread's elements of the state.
@@ -150,6 +152,7 @@ struct Block {
   }
 
   __device__ void write(const Tensor& tensor, i64 base) {
+    base += head * tensor.strides[tensor.rank - 3];
     const i64 p_stride = tensor.strides[tensor.rank - 2],
               n_stride = tensor.strides[tensor.rank - 1];
     for_each_element([&](float value, int p, int n) {
@@ -158,11 +161,11 @@ struct Block {
   }
 
   // For compute_out.
-  __device__ void write_entering(i64 j) const {
+  __device__ void write_entering(i64 slot) const {
     constexpr int kBlocksP = round_up(config.p, 16) / 16, kBlocksN = round_up(config.n, 16) / 16;
     constexpr int kBytes = 256 * state_element_bytes(config.io);
-    u8* tile = params.states +
-               ((slot0 + j) * params.h + head) * state_bytes(config.io, config.p, config.n);
+    u8* tile =
+        params.states + (slot * params.h + head) * state_bytes(config.io, config.p, config.n);
 #pragma unroll
     for (int i = 0; i < kTilesP; ++i) {
 #pragma unroll
@@ -220,40 +223,11 @@ struct Block {
     }
   }
 
-  // Rows of chunk_states that sequences before this one fill, and that all of them fill.
-  __device__ void count_chunk_states_rows() {
-    if (threadIdx.x == 0) shared.chunk_states_rows[0] = shared.chunk_states_rows[1] = 0;
-    __syncthreads();
-    u64 before = 0, all = 0;
-    for (i64 i = threadIdx.x; i < params.chunking.sequences; i += config.threads()) {
-      const Span span = tokens_of<config.packing>(params.chunking, i);
-      if (span.end <= span.begin) continue;
-      const u64 rows = (span.end - span.begin) / params.chunking.state_every;
-      all += rows;
-      if (i < sequence) before += rows;
-    }
-    atomicAdd(reinterpret_cast<u64*>(&shared.chunk_states_rows[0]), before);
-    atomicAdd(reinterpret_cast<u64*>(&shared.chunk_states_rows[1]), all);
-    __syncthreads();
-  }
-
-  // Rows that no sequence fills, dealt out to the sequences.
-  __device__ void zero_chunk_states_behind() {
-    const Tensor& states = params.chunk_states;
-    set_zero();
-    const i64 rows = params.chunking.l / params.chunking.state_every;
-    for (i64 row = shared.chunk_states_rows[1] + sequence; row < rows;
-         row += params.chunking.sequences) {
-      write(states, row * states.strides[1] + head * states.strides[2]);
-    }
-  }
-
-  __device__ void write_log_decay(i64 chunks) const {
+  __device__ void write_log_decay(i64 end_slot) const {
     if (threadIdx.x >= 32) return;
     double sum = 0.0;
-    for (i64 j = threadIdx.x; j < chunks; j += 32) {
-      sum += params.decay.chunk_log[(slot0 + j) * params.h + head];
-    }
+    i64 slot = first_slot<config.q, config.packing>(params.chunking, sequence) + threadIdx.x;
+    for (; slot < end_slot; slot += 32) sum += params.decay.chunk_log[slot * params.h + head];
 #pragma unroll
     for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(~0u, sum, step);
     const i64* strides = params.log_decay.strides;
@@ -270,36 +244,46 @@ struct Block {
       if (!coming.ended()) coming.next();
     }
     set_initial();
-    const bool packed_states = config.packing != Packing::kNone && params.chunk_states.data;
-    if (packed_states) count_chunk_states_rows();
-    const i64 chunk_states_row = packed_states ? shared.chunk_states_rows[0] : 0;
+    const bool chunk_states = config.packing != Packing::kRuns && params.chunk_states.data;
+    const i64 rows_before =
+        chunk_states ? chunk_states_before<config.packing>(params.chunking, sequence) : 0;
 
     for (int stage = 0; !walk.ended(); stage = stage + 1 == config.stages ? 0 : stage + 1) {
       const Chunk& chunk = walk.chunk;
-      if (walk.at_first_tile() && (walk.j > 0 || params.initial_states.data)) {
-        write_entering(walk.j);
+      if (walk.at_first_tile()) {
+        if (starts_empty<config.packing>(chunk)) set_zero();
+        if (has_state<config.packing>(chunk, params.initial_states.data)) {
+          write_entering(state_slot<config.q, config.packing>(params.chunking, chunk, walk.slot));
+        }
       }
       copy_async_wait<config.stages - 2>();
       __syncthreads();
       load_stage(coming, shared.stage[stage == 0 ? config.stages - 1 : stage - 1]);
       copy_async_commit();
       if (!coming.ended()) coming.next();
-      if (walk.at_first_tile()) decay_state(shared.stage[stage].decay);
+      if (walk.at_first_tile()) {
+        decay_state(chunk_decay<config.packing>(shared.stage[stage].decay));
+      }
       multiply(shared.stage[stage]);
-      if (walk.at_last_tile() && params.chunk_states.data && chunk.chunk_states_row >= 0) {
+      if (chunk_states && walk.at_last_tile()) {
         const i64* strides = params.chunk_states.strides;
-        write(params.chunk_states, chunk.row * strides[0] +
-                                       (chunk_states_row + chunk.chunk_states_row) * strides[1] +
-                                       head * strides[2]);
+        const i64 row = chunk_states_row<config.packing>(params.chunking, chunk, rows_before);
+        if (row >= 0) write(params.chunk_states, chunk.row * strides[0] + row * strides[1]);
       }
       walk.next();
     }
     if (params.final_states.data) {
-      const i64* strides = params.final_states.strides;
-      write(params.final_states, sequence * strides[0] + head * strides[1]);
+      write(params.final_states, sequence * params.final_states.strides[0]);
     }
-    if (params.log_decay.data && p0 == 0 && n0 == 0) write_log_decay(walk.j);
-    if (packed_states) zero_chunk_states_behind();
+    if constexpr (config.packing != Packing::kRuns) {
+      if (params.log_decay.data && p0 == 0 && n0 == 0) write_log_decay(walk.slot);
+    }
+    if (config.packing == Packing::kOffsets && params.chunk_states.data) {
+      set_zero();
+      for_each_chunk_states_row_behind<config.packing>(params.chunking, sequence, [&](i64 row) {
+        write(params.chunk_states, row * params.chunk_states.strides[1]);
+      });
+    }
   }
 };
 

@@ -44,21 +44,22 @@ namespace compute_out_roles {
 template <ComputeOutConfig config>
 struct Work {
   Chunk chunk;
-  i64 slot;
+  i64 state;  // slot of the one that enters
   int head0, group;
 
   static __device__ i64 count(const ComputeOutParams& params) {
-    return params.chunking.slots * (params.h / config.heads);
+    return slots<config.q, config.packing>(params.chunking) * (params.h / config.heads);
   }
   __device__ Work(const ComputeOutParams& params, i64 index) {
     const int splits = params.h / config.heads;
-    slot = index / splits;
+    const i64 slot = index / splits;
     head0 = static_cast<int>(index % splits) * config.heads;
     group = head0 / params.heads_per_group;
     chunk = chunk_at<config.q, config.packing>(params.chunking, slot);
+    state = state_slot<config.q, config.packing>(params.chunking, chunk, slot);
   }
   __device__ bool has_state(const ComputeOutParams& params) const {
-    return !chunk.first || params.has_initial_states;
+    return cuda::has_state<config.packing>(chunk, params.has_initial_states);
   }
 };
 
@@ -68,7 +69,8 @@ __device__ void load(const ComputeOutParams& params, ComputeOutShared<config>& s
   constexpr i64 kTileElements = i64{round_up(config.p, config.state_tile)} * config.n_pad();
   Cursor<config.bc_stages> chunks;
   Cursor<config.stages> heads;
-  for (i64 index = blockIdx.x; index < Work<config>::count(params); index += gridDim.x) {
+  const i64 count = Work<config>::count(params);
+  for (i64 index = blockIdx.x; index < count; index += gridDim.x) {
     const Work<config> work(params, index);
     if (work.chunk.len == 0) continue;
     const int token = static_cast<int>(work.chunk.begin), row = static_cast<int>(work.chunk.row);
@@ -92,7 +94,7 @@ __device__ void load(const ComputeOutParams& params, ComputeOutShared<config>& s
       barrier = heads.wait_empty(
           shared.heads, sizeof(stage.xz) + (has_state ? sizeof(stage.state) : 0) + decay_bytes);
       if (has_state) {
-        const i64 at = (work.slot * params.h + head) * kTileElements + p0 * config.n_pad();
+        const i64 at = (work.state * params.h + head) * kTileElements + p0 * config.n_pad();
         bulk_load(shared_address(stage.state), params.states + at, sizeof(stage.state), barrier);
       }
       const i64 at = (work.chunk.row * params.h + head) * params.decay.l_pad + work.chunk.begin;
@@ -117,6 +119,7 @@ struct Rows {
   static constexpr int kTokens = 64 * (wg + 1);  // that the rows look at
   static constexpr int kThreads = 128 * config.warpgroups();
   static constexpr int kOut = config.p_pad() / 2;
+  static_assert(config.packing == Packing::kNone || config.ragged);
 
   const ComputeOutParams& params;
   Shared& shared;
@@ -306,7 +309,8 @@ struct Rows {
   __device__ void run() {
     Cursor<config.bc_stages> chunks;
     Cursor<config.stages> heads;
-    for (i64 index = blockIdx.x; index < Work<config>::count(params); index += gridDim.x) {
+    const i64 count = Work<config>::count(params);
+    for (i64 index = blockIdx.x; index < count; index += gridDim.x) {
       const Work<config> work(params, index);
       if (work.chunk.len == 0) continue;
       chunks.wait_full(shared.chunks);

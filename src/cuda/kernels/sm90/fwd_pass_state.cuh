@@ -35,7 +35,7 @@ namespace fwd_pass_state_roles {
 
 template <FwdPassStateConfig config>
 struct Work {
-  i64 sequence;
+  i64 sequence;  // kRuns: row
   int head, p0, n0;
 
   __device__ explicit Work(const FwdPassStateParams& params) {
@@ -58,9 +58,9 @@ __device__ void load(const FwdPassStateParams& params, FwdPassStateShared<config
   const Work<config> work(params);
   const int group = work.head / params.heads_per_group;
   Cursor<config.stages> cursor;
-  for (i64 j = 0;; ++j) {
-    const Chunk chunk = chunk_of<q, config.packing>(params.chunking, work.sequence, j);
-    if (chunk.len == 0) return;
+  ChunkWalk<q, config.packing> walk(params.chunking, work.sequence);
+  for (; walk.chunk.len > 0; walk.next(params.chunking)) {
+    const Chunk& chunk = walk.chunk;
     // A copy starts at a multiple of 16 bytes: up to 3 weights before the chunk's come along.
     const int skew = config.ragged ? static_cast<int>(chunk.begin & 3) : 0;
     const u32 weight_bytes = 4 * (config.ragged ? q + 4 : q);
@@ -95,9 +95,8 @@ __device__ void for_each_element(const Work<config>& work, F&& visit) {
 }
 
 template <FwdPassStateConfig config>
-__device__ void write(const Tensor& tensor, i64 i0, i64 i1, const Work<config>& work,
-                      const float* S) {
-  const i64 base = i0 * tensor.strides[0] + i1 * tensor.strides[1];
+__device__ void write(const Tensor& tensor, i64 base, const Work<config>& work, const float* S) {
+  base += work.head * tensor.strides[tensor.rank - 3];
   for_each_element<config>(work, [&](int i, int p, int n) {
     store(tensor, base + p * tensor.strides[tensor.rank - 2] + n * tensor.strides[tensor.rank - 1],
           S[i]);
@@ -190,46 +189,32 @@ __device__ void weigh_B(u32 (&A)[config.q / 16][4], const Chunk& chunk,
   }
 }
 
-// Rows of chunk_states that belong to the sequences before.
-template <FwdPassStateConfig config>
-__device__ i64 chunk_states_before(const Chunking& chunking, i64 sequence) {
-  i64 rows = 0;
-  if constexpr (config.packing == Packing::kOffsets) {
-    const int lane = threadIdx.x % 32;
-    for (i64 i = lane; i < sequence; i += 32) {
-      const Span span = tokens_of<config.packing>(chunking, i);
-      if (span.end > span.begin) rows += (span.end - span.begin) / chunking.state_every;
-    }
-    for (int step = 16; step > 0; step /= 2) rows += __shfl_xor_sync(~0u, rows, step);
-  }
-  return rows;
-}
-
 template <FwdPassStateConfig config>
 struct Walker {
   static constexpr int q = config.q;
   static constexpr int kAccumulators = config.p_tile / 2;
   static constexpr i64 kTileElements = i64{config.p_pad()} * config.n_pad();
+  static constexpr bool kMayWriteMore = config.packing != Packing::kRuns;  // than final_states
+  static_assert(config.packing == Packing::kNone || config.ragged);
 
   const FwdPassStateParams& params;
   FwdPassStateShared<config>& shared;
   const Work<config> work;
   Cursor<config.stages> cursor;  // of the chunk at hand
-  Chunk chunk;
-  i64 j = 0;             // its number in the sequence
-  i64 index;             // of it and the head, in `decay` and `states`
-  float decay;           // over it
-  i64 chunk_states_row;  // the sequence's first
+  ChunkWalk<q, config.packing> walk;
+  i64 slot;         // of the chunk
+  float decay;      // over it
+  i64 rows_before;  // of chunk_states, the sequence's
   double log_decay = 0.0;
   float S[kAccumulators];
 
   __device__ Walker(const FwdPassStateParams& params, FwdPassStateShared<config>& shared)
-      : params(params), shared(shared), work(params) {
-    index = first_slot<q, config.packing>(params.chunking, work.sequence) * params.h + work.head;
-    chunk = chunk_of<q, config.packing>(params.chunking, work.sequence, 0);
-    decay = chunk.len > 0 ? params.decay.chunk[index] : 1.0f;
-    chunk_states_row =
-        params.chunk_states.data ? chunk_states_before<config>(params.chunking, work.sequence) : 0;
+      : params(params), shared(shared), work(params), walk(params.chunking, work.sequence) {
+    slot = first_slot<q, config.packing>(params.chunking, work.sequence);
+    decay = walk.chunk.len > 0 ? decay_over(walk.chunk, slot) : 1.0f;
+    rows_before = kMayWriteMore && params.chunk_states.data
+                      ? chunk_states_before<config.packing>(params.chunking, work.sequence)
+                      : 0;
 #pragma unroll
     for (int i = 0; i < kAccumulators; ++i) S[i] = 0.0f;
     if (const Tensor& initial = params.initial_states; initial.data) {
@@ -243,20 +228,34 @@ struct Walker {
 
   __device__ void run() {
     u32 even[q / 16][4], odd[q / 16][4];  // tensor cores read one while the other is made
-    if (chunk.len > 0) arrive(even, chunk, cursor);
-    while (chunk.len > 0) {
+    if (walk.chunk.len > 0) arrive(even, walk.chunk, cursor);
+    while (walk.chunk.len > 0) {
       step(even, odd);
-      if (chunk.len == 0) break;
+      if (walk.chunk.len == 0) break;
       step(odd, even);
     }
     if (params.final_states.data) {
-      write<config>(params.final_states, work.sequence, work.head, work, S);
+      write<config>(params.final_states, work.sequence * params.final_states.strides[0], work, S);
     }
-    if (params.log_decay.data && threadIdx.x == 0 && work.p0 == 0 && work.n0 == 0) {
+    if (config.packing == Packing::kOffsets && params.chunk_states.data) {
+      const Tensor& states = params.chunk_states;
+#pragma unroll
+      for (int i = 0; i < kAccumulators; ++i) S[i] = 0.0f;
+      for_each_chunk_states_row_behind<config.packing>(
+          params.chunking, work.sequence,
+          [&](i64 row) { write<config>(states, row * states.strides[1], work, S); });
+    }
+    if (kMayWriteMore && params.log_decay.data && threadIdx.x == 0 && work.p0 == 0 &&
+        work.n0 == 0) {
       store(params.log_decay,
             work.sequence * params.log_decay.strides[0] + work.head * params.log_decay.strides[1],
             static_cast<float>(log_decay));
     }
+  }
+
+  __device__ float decay_over(const Chunk& chunk, i64 slot) const {
+    return chunk_decay<config.packing>(
+        *chunk_decay_at<config.packing>(params.decay, chunk, slot, params.h, work.head));
   }
 
   // Waits for a chunk's tiles and weighs its B.
@@ -270,6 +269,10 @@ struct Walker {
 
   // One chunk, whose weighted B is A; the next one's goes to A_next.
   __device__ void step(u32 (&A)[q / 16][4], u32 (&A_next)[q / 16][4]) {
+    if (starts_empty<config.packing>(walk.chunk)) {
+#pragma unroll
+      for (int i = 0; i < kAccumulators; ++i) S[i] = 0.0f;
+    }
     u32 entering[kAccumulators / 2];
 #pragma unroll
     for (int i = 0; i < kAccumulators; i += 2) {
@@ -286,27 +289,34 @@ struct Walker {
     wgmma_commit();
 
     // The tensor cores work: everything that does not need the new S.
-    const Chunk next = chunk_of<q, config.packing>(params.chunking, work.sequence, j + 1);
-    if (next.len > 0) decay = params.decay.chunk[index + params.h];
-    if (params.log_decay.data) log_decay += params.decay.chunk_log[index];
-    if (j > 0 || params.initial_states.data) {
-      write_tile<config>(params.states + index * kTileElements, work, entering, shared);
+    auto next = walk;
+    next.next(params.chunking);
+    if (next.chunk.len > 0) decay = decay_over(next.chunk, slot + 1);
+    if (kMayWriteMore && params.log_decay.data) {
+      log_decay += params.decay.chunk_log[slot * params.h + work.head];
+    }
+    if (has_state<config.packing>(walk.chunk, params.initial_states.data)) {
+      const i64 at = state_slot<q, config.packing>(params.chunking, walk.chunk, slot);
+      write_tile<config>(params.states + (at * params.h + work.head) * kTileElements, work,
+                         entering, shared);
     }
     Cursor<config.stages> next_cursor = cursor;
     next_cursor.next();
-    if (next.len > 0) arrive(A_next, next, next_cursor);
+    if (next.chunk.len > 0) arrive(A_next, next.chunk, next_cursor);
 
     wgmma_wait<0>();
     hold(S);
     cursor.release(shared.ring);
-    if (params.chunk_states.data && chunk.chunk_states_row >= 0) {
-      write<config>(params.chunk_states, chunk.row, chunk_states_row + chunk.chunk_states_row, work,
-                    S);
+    if (kMayWriteMore && params.chunk_states.data) {
+      const i64* strides = params.chunk_states.strides;
+      const i64 row = chunk_states_row<config.packing>(params.chunking, walk.chunk, rows_before);
+      if (row >= 0) {
+        write<config>(params.chunk_states, walk.chunk.row * strides[0] + row * strides[1], work, S);
+      }
     }
-    chunk = next;
+    walk = next;
     cursor = next_cursor;
-    index += params.h;
-    ++j;
+    ++slot;
   }
 };
 
