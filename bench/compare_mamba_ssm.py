@@ -282,7 +282,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--library", required=True, help="libchunkscan.so")
     parser.add_argument("--suite", default="rows", help="comma-separated: rows, serving, sweep")
-    parser.add_argument("--only", help="rows whose name contains this")
+    parser.add_argument("--only", help="rows whose names contain one of these, comma-separated")
     parser.add_argument("--also", action="append", default=[], metavar="BACKEND[:CONFIG]",
                         help="measure this too, beside the default plan")
     parser.add_argument("--repeat", type=int, default=20)
@@ -297,7 +297,7 @@ def main():
     rows = []
     for suite in flags.suite.split(","):
         for name, (shape, options) in suites[suite].items():
-            if flags.only and flags.only not in name:
+            if flags.only and not any(part in name for part in flags.only.split(",")):
                 continue
             rows.append(run_row(library, name, shape, options, flags) | {"suite": suite})
             print(line(rows[-1]), flush=True)

@@ -31,7 +31,9 @@ void complete(PlanData& plan) {
 void prepare(const PlanData& plan) {
   const ContextGuard guard(plan.device.index);
   std::vector<cuda::KernelKey> keys;
-  for (const cuda::Step& step : details(plan).steps) keys.push_back(step.key);
+  for (const cuda::Step& step : details(plan).steps) {
+    if (!step.key.file.empty()) keys.push_back(step.key);
+  }
   cuda::prepare(keys);
 }
 

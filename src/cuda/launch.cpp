@@ -31,27 +31,37 @@ Tensor tensor_of(const Array& array, std::optional<DType> dtype) {
   return tensor;
 }
 
+namespace {
+
+template <class Params>
+void fill_chunks(const StagedCall& call, Params& params) {
+  params.chunking = chunking_of(call.problem, call.buffers, call.config.q, call.plan.workspace,
+                                call.workspace);
+  params.decay = decay_of(call.problem, call.plan.workspace, call.workspace);
+  params.h = static_cast<int>(call.problem.h);
+}
+
+}  // namespace
+
+void fill_common(const StagedCall& call, ChunkCumsumParams& params) { fill_chunks(call, params); }
+
 void fill_common(const StagedCall& call, FwdPassStateCommon& params) {
   const Problem& problem = call.problem;
-  params.chunking = chunking_of(problem, call.buffers, call.config.q);
-  params.decay = decay_of(problem, call.plan.workspace, call.workspace);
+  fill_chunks(call, params);
   params.initial_states = tensor_of(call.buffers.initial_states, problem.initial_states);
   params.final_states = tensor_of(call.buffers.final_states, problem.final_states);
   params.chunk_states = tensor_of(call.buffers.chunk_states, problem.chunk_states);
   params.final_states.rank = 4;
   params.chunk_states.rank = 5;
   params.log_decay = tensor_of(call.buffers.log_decay, problem.log_decay);
-  params.h = static_cast<int>(problem.h);
   params.heads_per_group = static_cast<int>(problem.heads_per_group());
 }
 
 void fill_common(const StagedCall& call, ComputeOutCommon& params) {
   const Problem& problem = call.problem;
-  params.chunking = chunking_of(problem, call.buffers, call.config.q);
-  params.decay = decay_of(problem, call.plan.workspace, call.workspace);
+  fill_chunks(call, params);
   params.D = tensor_of(call.buffers.D, problem.D);
   params.y = tensor_of(call.buffers.y, problem.y);
-  params.h = static_cast<int>(problem.h);
   params.heads_per_group = static_cast<int>(problem.heads_per_group());
   params.has_initial_states = problem.initial_states.has_value();
   params.D_per_head_dim = problem.D_per_head_dim;
@@ -69,7 +79,8 @@ KernelKey key_of(const DeviceInfo& device, const char* file, const char* functio
   return key;
 }
 
-void launch(const Step& step, std::int64_t blocks, const void* params, CUstream stream) {
+void launch(const Step& step, std::int64_t blocks, const void* params, CUstream stream,
+            bool follows) {
   if (blocks == 0) return;
   constexpr std::int64_t kMostBlocks = (std::int64_t{1} << 31) - 1;
   if (blocks > kMostBlocks) {
@@ -88,6 +99,13 @@ void launch(const Step& step, std::int64_t blocks, const void* params, CUstream 
   config.blockDimY = config.blockDimZ = 1;
   config.sharedMemBytes = step.shared_bytes;
   config.hStream = stream;
+  CUlaunchAttribute overlap{};
+  overlap.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+  overlap.value.programmaticStreamSerializationAllowed = 1;
+  if (follows) {
+    config.attrs = &overlap;
+    config.numAttrs = 1;
+  }
   void* arguments[] = {const_cast<void*>(params)};
   check(driver().cuLaunchKernelEx(&config, kernel->function, arguments, nullptr),
         "launch a kernel");

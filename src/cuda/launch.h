@@ -17,6 +17,7 @@ Packing packing_of(const Problem& problem);
 Tensor tensor_of(const Array& array, std::optional<DType> dtype);
 
 // The part of the parameters that all families share.
+void fill_common(const StagedCall& call, ChunkCumsumParams& params);
 void fill_common(const StagedCall& call, FwdPassStateCommon& params);
 void fill_common(const StagedCall& call, ComputeOutCommon& params);
 
@@ -45,8 +46,13 @@ std::string expression(const char* type, Members... members) {
 KernelKey key_of(const DeviceInfo& device, const char* file, const char* function,
                  const std::string& config, const char* params, int threads, int min_blocks = 1);
 
-// Launches a loaded kernel. Throws Error(kRuntime) where it has not been prepared, and
+// Whether its kernels may start while the one before ends.
+inline bool device_overlaps(const DeviceInfo& device) { return device.major >= 9; }
+
+// Launches a loaded kernel. `follows`: it waits by itself for the kernel before it in the stream, and
+// may start while that one ends (compute capability 9.0 and later). Throws Error(kRuntime) where it has not been prepared, and
 // Error(kUnsupported) where no grid has so many blocks.
-void launch(const Step& step, std::int64_t blocks, const void* params, CUstream stream);
+void launch(const Step& step, std::int64_t blocks, const void* params, CUstream stream,
+            bool follows = false);
 
 }  // namespace chunkscan::cuda

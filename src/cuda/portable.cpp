@@ -66,9 +66,6 @@ std::string refuses(const Problem& problem, const DeviceInfo& device) {
     return "device: expected compute capability 8.0 or later, got " +
            std::to_string(device.major) + "." + std::to_string(device.minor);
   }
-  if (problem.packing == chunkscan::Packing::kSeqIdx) {
-    return "seq_idx: expected none with cuda/portable, got one";
-  }
   return "";
 }
 
@@ -154,7 +151,7 @@ StagedPlan plan(const Problem& problem, const DeviceInfo& device, const Config& 
   StagedPlan plan;
   plan.workspace =
       workspace_of(problem, config.q, cumsum.compensated, state_bytes(s.io, s.p, s.n));
-  plan.steps[kChunkCumsum] = chunk_cumsum_step(problem, device, cumsum);
+  add_shared_steps(problem, device, cumsum, plan);
   plan.steps[kFwdPassState].key =
       key_of(device, "portable/fwd_pass_state.cuh", "fwd_pass_state",
              expression("PortableFwdPassStateConfig", s.p, s.n, s.q, s.io, s.packing, s.x_load,
@@ -188,7 +185,8 @@ void run_fwd_pass_state(const StagedCall& call) {
   params.B = tensor_of(call.buffers.B, problem.B);
   params.states = states_of(call);
   launch(call.plan.steps[kFwdPassState],
-         problem.sequences * problem.h * c.p_slices() * c.n_slices(), &params, call.stream);
+         problem.sequences * problem.h * c.p_slices() * c.n_slices(), &params, call.stream,
+         device_overlaps(call.device));
 }
 
 void run_compute_out(const StagedCall& call) {
@@ -204,9 +202,8 @@ void run_compute_out(const StagedCall& call) {
   params.states = states_of(call);
   const std::int64_t splits = (problem.heads_per_group() + c.heads - 1) / c.heads;
   const std::int64_t turns = params.chunking.slots * problem.g * splits * c.row_blocks();
-  const std::int64_t resident =
-      std::int64_t{call.device.multiprocessors} * step.blocks_per_multiprocessor;
-  launch(step, std::min(turns, resident), &params, call.stream);
+  launch(step, resident_blocks(call, step, turns), &params, call.stream,
+         device_overlaps(call.device));
 }
 
 }  // namespace

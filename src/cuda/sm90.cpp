@@ -61,9 +61,6 @@ std::string refuses(const Problem& problem, const DeviceInfo& device) {
     return "x, B, C, z, y: expected addresses and strides that are multiples of 16 bytes, and a "
            "contiguous last dimension, with cuda/sm90, got others";
   }
-  if (problem.packing == chunkscan::Packing::kSeqIdx) {
-    return "seq_idx: expected none with cuda/sm90, got one";
-  }
   return "";
 }
 
@@ -160,7 +157,7 @@ StagedPlan plan(const Problem& problem, const DeviceInfo& device, const Config& 
   StagedPlan plan;
   plan.workspace =
       workspace_of(problem, config.q, false, std::int64_t{2} * s.p_pad() * s.n_pad());
-  plan.steps[kChunkCumsum] = chunk_cumsum_step(problem, device, cumsum);
+  add_shared_steps(problem, device, cumsum, plan);
   plan.steps[kFwdPassState].key =
       key_of(device, "sm90/fwd_pass_state.cuh", "fwd_pass_state",
              expression("FwdPassStateConfig", s.p, s.n, s.q, s.io, s.packing, s.ragged, s.p_tile,
@@ -226,7 +223,8 @@ void run_fwd_pass_state(const StagedCall& call) {
     params.B_map = tensor_map(call.buffers.B, problem, problem.n, problem.g, 64, c.q);
   }
   launch(call.plan.steps[kFwdPassState],
-         problem.sequences * problem.h * c.p_slices() * c.n_slices(), &params, call.stream);
+         problem.sequences * problem.h * c.p_slices() * c.n_slices(), &params, call.stream,
+         device_overlaps(call.device));
 }
 
 void run_compute_out(const StagedCall& call) {
@@ -235,7 +233,7 @@ void run_compute_out(const StagedCall& call) {
   const Step& step = call.plan.steps[kComputeOut];
   ComputeOutParams params{};
   fill_common(call, params);
-  if (params.chunking.slots == 0) return;
+  if (params.chunking.slots == 0) return;  // TMA describes no tensor without tokens
   params.states = states_of(call);
   params.x_map = tensor_map(call.buffers.x, problem, problem.p, problem.h, c.p_width(), c.q);
   if (c.z) {
@@ -244,9 +242,8 @@ void run_compute_out(const StagedCall& call) {
   params.B_map = tensor_map(call.buffers.B, problem, problem.n, problem.g, 64, c.q);
   params.C_map = tensor_map(call.buffers.C, problem, problem.n, problem.g, 64, c.q);
   const std::int64_t turns = params.chunking.slots * (problem.h / c.heads);
-  const std::int64_t resident =
-      std::int64_t{call.device.multiprocessors} * step.blocks_per_multiprocessor;
-  launch(step, std::min(turns, resident), &params, call.stream);
+  launch(step, resident_blocks(call, step, turns), &params, call.stream,
+         device_overlaps(call.device));
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
 #include "cuda/staged.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "cuda/launch.h"
 
 namespace chunkscan::cuda {
@@ -12,11 +15,21 @@ int heads_of_block(const Problem& problem) {
   return problem.h <= kFewHeads ? kFewHeads : kManyHeads;
 }
 
+void run_find_runs(const StagedCall& call) {
+  if (call.problem.packing != chunkscan::Packing::kSeqIdx) return;
+  const FindRunsParams params =
+      find_runs_of(call.problem, call.buffers, call.plan.workspace, call.workspace);
+  const std::int64_t blocks = run_tiles(call.problem.b * call.problem.l);
+  for (StepIndex i : {kCountRuns, kWriteRuns}) {
+    launch(call.plan.steps[i], blocks, &params, call.stream);
+  }
+}
+
 void run_chunk_cumsum(const StagedCall& call) {
   const Problem& problem = call.problem;
+  const Step& step = call.plan.steps[kChunkCumsum];
   ChunkCumsumParams params{};
-  params.chunking = chunking_of(problem, call.buffers, call.config.q);
-  params.decay = decay_of(problem, call.plan.workspace, call.workspace);
+  fill_common(call, params);
   params.dt = tensor_of(call.buffers.dt, problem.dt);
   params.A = tensor_of(call.buffers.A, DType::kF32);
   params.dt_bias = tensor_of(call.buffers.dt_bias, problem.dt_bias);
@@ -27,8 +40,12 @@ void run_chunk_cumsum(const StagedCall& call) {
   params.dt_max = problem.dt_max;
   params.softplus = problem.dt_softplus;
   const int heads = heads_of_block(problem);
-  launch(call.plan.steps[kChunkCumsum],
-         params.chunking.slots * ((problem.h + heads - 1) / heads), &params, call.stream);
+  const std::int64_t head_blocks = (problem.h + heads - 1) / heads;
+  std::int64_t blocks = slots_of(problem, call.config.q) * head_blocks;
+  if (problem.packing == chunkscan::Packing::kSeqIdx) blocks = resident_blocks(call, step, blocks);
+  // Without a chunk there are still rows of y to zero.
+  if (problem.packing != chunkscan::Packing::kNone) blocks = std::max<std::int64_t>(blocks, 1);
+  launch(step, blocks, &params, call.stream);
 }
 
 // Whether anything reads the states of a pass over them.
@@ -41,18 +58,34 @@ bool needs_states(const Problem& problem, const Config& config) {
 
 }  // namespace
 
-Step chunk_cumsum_step(const Problem& problem, const DeviceInfo& device,
-                       const ChunkCumsumConfig& config) {
-  Step step;
+void add_shared_steps(const Problem& problem, const DeviceInfo& device, ChunkCumsumConfig config,
+                      StagedPlan& plan) {
+  constexpr int kBlocks = 8;
+  config.heads = heads_of_block(problem);
   const ChunkCumsumConfig& c = config;
-  step.key = key_of(device, "chunk_cumsum.cuh", "chunk_cumsum",
-                    expression("ChunkCumsumConfig", c.q, heads_of_block(problem), c.packing,
-                               c.compensated, c.split_weights),
-                    "ChunkCumsumParams", c.threads());
-  return step;
+  plan.steps[kChunkCumsum].key = key_of(
+      device, "chunk_cumsum.cuh", "chunk_cumsum",
+      expression("ChunkCumsumConfig", c.q, c.heads, c.packing, c.compensated, c.split_weights),
+      "ChunkCumsumParams", c.threads());
+  plan.steps[kChunkCumsum].blocks_per_multiprocessor = kBlocks;
+  if (problem.packing != chunkscan::Packing::kSeqIdx) return;
+  for (const auto& [index, count] : {std::pair{kCountRuns, true}, std::pair{kWriteRuns, false}}) {
+    plan.steps[index].key =
+        key_of(device, "find_runs.cuh", "find_runs", expression("FindRunsConfig", count),
+               "FindRunsParams", FindRunsConfig{}.threads());
+  }
+}
+
+std::int64_t resident_blocks(const StagedCall& call, const Step& step, std::int64_t turns) {
+  const std::int64_t resident =
+      std::int64_t{call.device.multiprocessors} * step.blocks_per_multiprocessor;
+  // How many turns seq_idx makes only the device knows.
+  return call.problem.packing == chunkscan::Packing::kSeqIdx ? resident
+                                                             : std::min(turns, resident);
 }
 
 void run_staged(const Family& family, const StagedCall& call) {
+  run_find_runs(call);
   run_chunk_cumsum(call);
   if (needs_states(call.problem, call.config)) family.fwd_pass_state(call);
   family.compute_out(call);

@@ -14,12 +14,13 @@
 namespace chunkscan::cuda {
 
 struct Step {
-  KernelKey key;
+  KernelKey key;              // no file: a step that the plan does without
   unsigned shared_bytes = 0;  // dynamic
   int blocks_per_multiprocessor = 1;
 };
 
-enum StepIndex { kChunkCumsum, kFwdPassState, kComputeOut, kSteps };
+// The first two only with seq_idx.
+enum StepIndex { kCountRuns, kWriteRuns, kChunkCumsum, kFwdPassState, kComputeOut, kSteps };
 
 // What run() wants ready made.
 struct StagedPlan {
@@ -52,7 +53,11 @@ extern const Family kPortable;
 
 void run_staged(const Family& family, const StagedCall& call);
 
-// The key and shared memory of chunk_cumsum, which all families share.
-Step chunk_cumsum_step(const Problem& problem, const DeviceInfo& device, const ChunkCumsumConfig&);
+// The steps that all families share: chunk_cumsum, and what finds the runs of seq_idx before it.
+void add_shared_steps(const Problem& problem, const DeviceInfo& device, ChunkCumsumConfig config,
+                      StagedPlan& plan);
+
+// What compute_out and others that loop over their work launch.
+std::int64_t resident_blocks(const StagedCall& call, const Step& step, std::int64_t turns);
 
 }  // namespace chunkscan::cuda

@@ -47,8 +47,11 @@ std::int64_t slots_of(const Problem& problem, int q) {
 }
 
 Workspace workspace_of(const Problem& problem, int q, bool compensated, std::int64_t tile_bytes) {
+  const bool runs = problem.packing == chunkscan::Packing::kSeqIdx;
   const std::int64_t tokens = problem.b * problem.h * padded_tokens(problem);
-  const std::int64_t chunks = slots_of(problem, q) * problem.h;
+  const std::int64_t chunks = runs ? 0 : slots_of(problem, q) * problem.h;
+  const std::int64_t tiles =
+      runs ? run_state_slots(problem.b, problem.l, q) * problem.h : chunks;
   Arena arena;
   Workspace layout;
   layout.cs_dt = arena.array(tokens, sizeof(CsDt));
@@ -56,12 +59,18 @@ Workspace workspace_of(const Problem& problem, int q, bool compensated, std::int
   layout.cs_low = arena.array(compensated ? tokens : 0, sizeof(float));
   layout.chunk = arena.array(chunks, sizeof(float));
   layout.chunk_log = arena.array(problem.log_decay ? chunks : 0, sizeof(float));
-  layout.states = arena.array(chunks, tile_bytes);
+  layout.states = arena.array(tiles, tile_bytes);
+  if (runs) {
+    layout.runs = arena.array(problem.b * problem.l + 1, sizeof(i64));
+    layout.row_runs = arena.array(problem.b + 1, sizeof(i64));
+    layout.tile_runs = arena.array(run_tiles(problem.b * problem.l), sizeof(i64));
+  }
   layout.total = arena.total();
   return layout;
 }
 
-Chunking chunking_of(const Problem& problem, const Buffers& buffers, int q) {
+Chunking chunking_of(const Problem& problem, const Buffers& buffers, int q,
+                     const Workspace& layout, std::byte* workspace) {
   Chunking chunking{};
   chunking.l = problem.l;
   chunking.slots = slots_of(problem, q);
@@ -72,7 +81,23 @@ Chunking chunking_of(const Problem& problem, const Buffers& buffers, int q) {
   chunking.offsets_stride = buffers.cu_seqlens.strides[0];
   chunking.offsets_64 = problem.cu_seqlens_64;
   chunking.sequences = static_cast<int>(problem.sequences);
+  chunking.runs = reinterpret_cast<const i64*>(workspace + layout.runs);
+  chunking.row_runs = reinterpret_cast<const i64*>(workspace + layout.row_runs);
   return chunking;
+}
+
+FindRunsParams find_runs_of(const Problem& problem, const Buffers& buffers,
+                            const Workspace& layout, std::byte* workspace) {
+  FindRunsParams params{};
+  params.seq_idx = reinterpret_cast<const int*>(buffers.seq_idx.data);
+  params.strides[0] = buffers.seq_idx.strides[0];
+  params.strides[1] = buffers.seq_idx.strides[1];
+  params.rows = problem.b;
+  params.l = problem.l;
+  params.tile_runs = reinterpret_cast<i64*>(workspace + layout.tile_runs);
+  params.runs = reinterpret_cast<i64*>(workspace + layout.runs);
+  params.row_runs = reinterpret_cast<i64*>(workspace + layout.row_runs);
+  return params;
 }
 
 Decay decay_of(const Problem& problem, const Workspace& layout, std::byte* workspace) {

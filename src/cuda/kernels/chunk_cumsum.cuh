@@ -12,6 +12,7 @@
 
 #include "chunks.cuh"
 #include "element.cuh"
+#include "ptx.cuh"
 
 namespace chunkscan::cuda {
 
@@ -128,6 +129,7 @@ __device__ void scan_chunk(const ChunkCumsumParams& params, i64 slot, int head0)
 template <ChunkCumsumConfig config>
 __device__ void chunk_cumsum(const ChunkCumsumParams& params) {
   constexpr int kHeads = config.heads;
+  launch_dependents();
   zero_the_rest<config>(params);
   const int head_blocks = (params.h + kHeads - 1) / kHeads;
   if constexpr (config.packing == Packing::kRuns) {

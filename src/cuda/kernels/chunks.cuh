@@ -90,6 +90,7 @@ __device__ inline Chunk chunk_at(const Chunking& c, i64 slot) {
   if constexpr (packing == Packing::kNone) {
     return chunk_of<q, packing>(c, slot / c.slots_per_row, slot % c.slots_per_row);
   }
+  if (sequences<packing>(c) == 0) return {};
   i64 low = 0, high = sequences<packing>(c) - 1;  // the last whose first slot is at most `slot`
   while (low < high) {
     const i64 middle = (low + high + 1) / 2;

@@ -163,12 +163,17 @@ __device__ inline void lower_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(count));
 }
 
-// Lets the next kernel of the stream start its set-up, and waits for the one before.
+// Where a launch allows it (9.0 and later): the next kernel of the stream starts its blocks as soon
+// as all of this one have said so, and waits until this one has ended and its writes are seen.
 __device__ inline void launch_dependents() {
+#if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
 }
 __device__ inline void wait_for_dependencies() {
+#if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
 }
 
 }  // namespace chunkscan::cuda

@@ -500,6 +500,7 @@ __device__ void compute_out(const PortableComputeOutParams& params) {
   extern __shared__ __align__(16) u8 memory[];
   using Shared = ComputeOutShared<config>;
   static_assert(sizeof(Shared) == config.shared_bytes());
+  wait_for_dependencies();
   compute_out_roles::Block<config>(params, *reinterpret_cast<Shared*>(memory)).run();
 }
 

@@ -294,6 +294,8 @@ __device__ void fwd_pass_state(const PortableFwdPassStateParams& params) {
   extern __shared__ __align__(16) u8 memory[];
   using Shared = FwdPassStateShared<config>;
   static_assert(sizeof(Shared) == config.shared_bytes());
+  launch_dependents();
+  wait_for_dependencies();
   fwd_pass_state_roles::Block<config>(params, *reinterpret_cast<Shared*>(memory)).run();
 }
 

@@ -357,6 +357,7 @@ __device__ void compute_out(const ComputeOutParams& params) {
     fence_barrier_init();
   }
   __syncthreads();
+  wait_for_dependencies();
   if (threadIdx.x >= 128 * config.warpgroups()) {
     if constexpr (config.moves_registers()) lower_registers<24>();
     if (threadIdx.x == 128 * config.warpgroups()) compute_out_roles::load<config>(params, shared);

@@ -332,6 +332,8 @@ __device__ void fwd_pass_state(const FwdPassStateParams& params) {
     fence_barrier_init();
   }
   __syncthreads();
+  launch_dependents();
+  wait_for_dependencies();
   if (threadIdx.x >= 128 * config.warpgroups) {
     if (threadIdx.x % 32 == 0) fwd_pass_state_roles::load<config>(params, shared);
   } else {
