@@ -9,7 +9,7 @@ namespace chunkscan {
 
 CudaInfo cuda_info() {
   CudaInfo info;
-  for (const cuda::DeviceInfo& device : cuda::devices()) {
+  for (const DeviceInfo& device : cuda::devices()) {
     info.gpus.push_back(
         {device.name, device.major, device.minor, device.memory_bytes, device.architecture});
   }
