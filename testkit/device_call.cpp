@@ -10,10 +10,10 @@ namespace chunkscan::testkit {
 
 namespace {
 
-constexpr TensorView Inputs::* kInputs[] = {
-    &Inputs::x, &Inputs::dt,      &Inputs::A,
-    &Inputs::B, &Inputs::C,       &Inputs::D,
-    &Inputs::z, &Inputs::dt_bias, &Inputs::initial_states,
+constexpr TensorView Inputs::*kInputs[] = {
+    &Inputs::x,       &Inputs::dt,        &Inputs::A,
+    &Inputs::B,       &Inputs::C,         &Inputs::D,
+    &Inputs::z,       &Inputs::dt_bias,   &Inputs::initial_states,
     &Inputs::seq_idx, &Inputs::cu_seqlens};
 
 constexpr std::size_t kAround = 256;  // bytes of NaN before and after a region
@@ -79,8 +79,7 @@ std::vector<DeviceCall::Region> DeviceCall::regions_of(const Inputs& inputs,
 DeviceCall::DeviceCall(const Inputs& inputs, const Outputs& outputs, Device device)
     : stream_(device),
       regions_(regions_of(inputs, outputs)),
-      memory_(regions_.empty() ? kAround
-                               : regions_.back().offset + regions_.back().bytes + kAround,
+      memory_(regions_.empty() ? kAround : regions_.back().offset + regions_.back().bytes + kAround,
               device),
       inputs_(inputs),
       outputs_(outputs) {

@@ -62,7 +62,8 @@ std::vector<double> event_times_us(const Stream& stream, int calls,
     events[i].record(stream);
   }
   std::vector<double> times;
-  for (std::size_t i = 1; i < events.size(); ++i) times.push_back(events[i].us_since(events[i - 1]));
+  for (std::size_t i = 1; i < events.size(); ++i)
+    times.push_back(events[i].us_since(events[i - 1]));
   return times;
 }
 
@@ -101,7 +102,7 @@ void Graph::launch() const {
 }
 
 double device_copy_gb_per_s(Device device) {
-  constexpr std::size_t kBytes = std::size_t{1} << 30;
+  constexpr std::size_t kBytes = std::size_t{1} << 29;
   constexpr int kRounds = 10;
   const Stream stream(device);
   const DeviceMemory from(kBytes, device), to(kBytes, device);
