@@ -39,7 +39,7 @@ int print_plan(const Flags& flags) {
   const testkit::CaseSpec spec = flags.shape.one_case().spec;
   CallFlags how = flags.how;
   if (!flags.arch.empty()) plan_for(flags.arch, how);
-  const Plan plan = plan_of(spec, options_of(spec, how));
+  const Plan plan = plan_of(spec, options_of(spec, how), how.device());
   if (flags.json) {
     print_json({{"plan", plan.to_string()},
                 {"backend", plan.backend()},
