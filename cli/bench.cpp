@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "chunkscan/chunkscan.h"
 #include "cli/bench_row.h"
@@ -11,6 +13,7 @@
 #include "cli/subcommands.h"
 #include "cli/text.h"
 #include "testkit/ceilings.h"
+#include "testkit/device_time.h"
 
 namespace chunkscan::cli {
 
@@ -23,9 +26,16 @@ struct Flags {
   bool json = false;
 };
 
+// Of the device that runs the calls.
 struct Ceilings {
+  std::string device;
   int threads = 1;
-  double gflops = 0.0, gb_per_s = 0.0;
+  std::optional<double> gflops;  // measured on the CPU alone
+  double gb_per_s = 0.0;
+
+  std::optional<double> peak_share(double of_gflops) const {
+    return gflops ? std::optional(of_gflops / *gflops) : std::nullopt;
+  }
 };
 
 struct Result {
@@ -38,20 +48,28 @@ struct Result {
 };
 
 Result bench(Flags flags) {
-  if (!flags.shape.any()) flags.shape.suite = "cpu";
+  flags.how.require_device();
+  const bool on_gpu = flags.how.device().kind == DeviceKind::kCuda;
+  if (!flags.shape.any()) flags.shape.suite = on_gpu ? "mamba_ssm" : "cpu";
   const std::vector<NamedCase> cases = flags.shape.cases();
   for (const NamedCase& which : cases) {
-    plan_of(which.spec, options_of(which.spec, flags.how));  // all of them, or nothing is measured
+    // All of them, or nothing is measured.
+    plan_of(which.spec, options_of(which.spec, flags.how), flags.how.device());
   }
   Result result;
   ProgressBar bar;
   bar.show(0.0, "the machine's limits");
   const int threads = flags.how.threads > 0 ? flags.how.threads : default_threads();
-  const auto measure_ceilings = [&result, threads] {
+  const auto measure_ceilings = [&result, on_gpu, threads] {
     Ceilings& most = result.ceilings;
-    most.gflops = std::max(most.gflops, testkit::peak_gflops(threads));
+    if (on_gpu) {
+      most.gb_per_s = std::max(most.gb_per_s, testkit::device_copy_gb_per_s());
+      return;
+    }
+    most.gflops = std::max(most.gflops.value_or(0.0), testkit::peak_gflops(threads));
     most.gb_per_s = std::max(most.gb_per_s, testkit::copy_gb_per_s(threads));
   };
+  result.ceilings.device = on_gpu ? cuda_info().gpus.front().name : cpu_name();
   result.ceilings.threads = threads;
   measure_ceilings();
   for (const NamedCase& which : cases) {
@@ -66,6 +84,8 @@ Result bench(Flags flags) {
   measure_ceilings();  // again: a busy moment at the start would flatter every share
   return result;
 }
+
+Json number_or_null(std::optional<double> number) { return number ? Json(*number) : Json(); }
 
 Json row_json(const BenchRow& row, const Ceilings& ceilings, const ShapeFlags& flags) {
   const testkit::CaseSpec& spec = row.which.spec;
@@ -91,9 +111,10 @@ Json row_json(const BenchRow& row, const Ceilings& ceilings, const ShapeFlags& f
           {"tokens_per_s", row.tokens_per_s()},
           {"gflops", row.gflops()},
           {"gb_per_s", row.gb_per_s()},
-          {"peak_share", row.gflops() / ceilings.gflops},
+          {"peak_share", number_or_null(ceilings.peak_share(row.gflops()))},
           {"copy_share", row.gb_per_s() / ceilings.gb_per_s},
-          {"naive_us", row.naive_us ? Json(*row.naive_us) : Json()},
+          {"graph_us", number_or_null(row.graph_us)},
+          {"naive_us", number_or_null(row.naive_us)},
           {"err", y.rel_err},
           {"err_allowed", y.allowed},
           {"err_shape", {row.checked.b, row.checked.l, spec.h, spec.p, spec.n, spec.g}},
@@ -108,11 +129,12 @@ void print_result_json(const Result& result, const Flags& flags) {
   }
   print_json({{"version", version()},
               {"machine",
-               {{"cpu", cpu_name()},
+               {{"device", result.ceilings.device},
+                {"cpu", cpu_name()},
                 {"cpus", cpu_count()},
                 {"instruction_sets", cpu_instruction_sets()},
                 {"threads", result.ceilings.threads},
-                {"peak_gflops", result.ceilings.gflops},
+                {"peak_gflops", number_or_null(result.ceilings.gflops)},
                 {"copy_gb_per_s", result.ceilings.gb_per_s}}},
               {"rows", rows},
               {"ok", result.ok()}});
@@ -120,21 +142,29 @@ void print_result_json(const Result& result, const Flags& flags) {
 
 void print_result(const Result& result) {
   const Ceilings& ceilings = result.ceilings;
-  fmt::print("{}, {} threads: fp32 multiply-add peak {:.0f} GFLOP/s, memory copy {:.1f} GB/s\n\n",
-             cpu_name(), ceilings.threads, ceilings.gflops, ceilings.gb_per_s);
+  const bool on_gpu = !ceilings.gflops;
+  if (on_gpu) {
+    fmt::print("{}: memory copy {:.0f} GB/s\n\n", ceilings.device, ceilings.gb_per_s);
+  } else {
+    fmt::print("{}, {} threads: fp32 multiply-add peak {:.0f} GFLOP/s, memory copy {:.1f} GB/s\n\n",
+               ceilings.device, ceilings.threads, *ceilings.gflops, ceilings.gb_per_s);
+  }
   Table speeds({"name", "b,l,h,p,n,g", "dtype", ">median", ">tokens/s", ">GFLOP/s", ">of peak",
-                ">recurrence", ">speedup", ">error", ">allowed", ""});
+                on_gpu ? ">graph" : ">recurrence", ">speedup", ">error", ">allowed", ""});
   Table plans({"name", "dtype", "plan", ">threads", ">workspace", ">GB/s", ">of copy",
                ">first call", ">calls", "error over"});
   for (const BenchRow& row : result.rows) {
     const testkit::CaseSpec& spec = row.which.spec;
     const testkit::Comparison& y = row.errors.front();
+    const std::optional<double> share = ceilings.peak_share(row.gflops());
+    const std::optional<double> other = on_gpu ? row.graph_us : row.naive_us;
+    std::optional<double> speedup;
+    if (other) speedup = on_gpu ? row.median_us / *other : *other / row.median_us;
     speeds.add({row.which.name, shape_text(spec), name_of(spec.dtype), as_time(row.median_us),
                 as_count(row.tokens_per_s()), fmt::format("{:.1f}", row.gflops()),
-                as_percent(row.gflops() / ceilings.gflops),
-                row.naive_us ? as_time(*row.naive_us) : "-",
-                row.naive_us ? fmt::format("{:.2f}x", *row.naive_us / row.median_us) : "-",
-                as_error(y.rel_err), as_error(y.allowed), row.ok() ? "ok" : "FAILED"});
+                share ? as_percent(*share) : "-", other ? as_time(*other) : "-",
+                speedup ? fmt::format("{:.2f}x", *speedup) : "-", as_error(y.rel_err),
+                as_error(y.allowed), row.ok() ? "ok" : "FAILED"});
     plans.add({row.which.name, name_of(spec.dtype), fmt::format("{} [{}]", row.backend, row.config),
                std::to_string(row.threads), as_bytes(static_cast<double>(row.workspace_bytes)),
                fmt::format("{:.2f}", row.gb_per_s()),
@@ -158,13 +188,14 @@ Action add_bench(CLI::App& app) {
   flags->shape.add_layout(app);
   flags->how.add(app);
   app.footer(
-      "Without sizes it runs --suite cpu. Times are medians of calls after a warm-up, random "
-      "data.\n"
-      "Operations are counted for chunks of 64 tokens whatever the plan uses: 64 n g + 64 p h +\n"
-      "4 h p n a token; bytes are x, y, B, C and dt once. recurrence is the vectorised sequential\n"
-      "form on the same threads, timed in turns with the plan. error is y's, against the\n"
-      "double-precision reference; large cases are compared over fewer tokens of the same sizes,\n"
-      "dtype and config, and the last column says over how many.");
+      "Without sizes it runs --suite cpu, on a GPU --suite mamba_ssm. Times are medians of calls\n"
+      "after a warm-up, random data. Operations are counted for chunks of 64 tokens whatever the\n"
+      "plan uses: 64 n g + 64 p h + 4 h p n a token; bytes are x, y, B, C and dt once. recurrence "
+      "is\n"
+      "the vectorised sequential form on the same threads, timed in turns with the plan. On a GPU\n"
+      "the tensors stay there and its events are the clock; graph is the replay of a CUDA graph.\n"
+      "error is y's, against the double-precision reference; large cases are compared over fewer\n"
+      "tokens of the same sizes, dtype and config, and the last column says over how many.");
   return [flags] {
     const Result result = bench(*flags);
     flags->json ? print_result_json(result, *flags) : print_result(result);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "testkit/device_call.h"
 #include "testkit/oracle.h"
 
 namespace chunkscan::cli {
@@ -28,17 +29,23 @@ testkit::CaseSpec checked_spec(testkit::CaseSpec spec) {
 BenchRow measure(const NamedCase& which, const CallFlags& how, const BenchLimits& limits,
                  const std::function<void(double)>& progress) {
   const Options options = options_of(which.spec, how);
+  const Device device = how.device();
   BenchRow row;
   row.which = which;
   {
     const testkit::Case c(which.spec);
-    static_cast<TimedCalls&>(row) = time_calls(c.inputs, c.outputs, options, limits, progress);
+    static_cast<TimedCalls&>(row) =
+        time_calls(device, c.inputs, c.outputs, options, limits, progress);
   }
   row.checked = checked_spec(which.spec);
   testkit::Case small(row.checked);
   Options same_way = options;
+  same_way.backend = row.backend;
   same_way.config = row.config;
-  row.errors = testkit::check_case(small, same_way);
+  row.errors = testkit::check_case(
+      small, same_way, [device](const Inputs& in, const Outputs& out, const Options& how_exactly) {
+        testkit::forward_on(device, in, out, how_exactly);
+      });
   return row;
 }
 

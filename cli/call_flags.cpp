@@ -3,12 +3,22 @@
 #include <fmt/core.h>
 
 #include "cli/text.h"
+#include "testkit/device_memory.h"
 
 namespace chunkscan::cli {
 
+namespace {
+
+constexpr const char* kAnyOnGpu = "cuda";  // no backend's name: the library chooses among them
+
+}  // namespace
+
 void CallFlags::add(CLI::App& app) {
   app.option_defaults()->group("How it is computed");
-  app.add_option("--backend", backend, "One that `chunkscan info` lists; else the best that can")
+  app.add_option(
+         "--backend", backend,
+         "One that `chunkscan info` lists, or cuda: the best on the GPU; else the best on the "
+         "CPU")
       ->type_name("NAME");
   app.add_option("--config", config,
                  "As a plan prints it: words out of walk | staged | recurrence, q=TOKENS, "
@@ -23,10 +33,19 @@ void CallFlags::add(CLI::App& app) {
 }
 
 void CallFlags::apply(Options& options) const {
-  options.backend = backend;
+  options.backend = backend == kAnyOnGpu ? "" : backend;
   options.config = config;
   options.threads = threads;
   if (chunk_size > 0) options.chunk_size = chunk_size;
+}
+
+Device CallFlags::device() const { return testkit::device_of_backend(backend); }
+
+void CallFlags::require_device() const {
+  if (device().kind == DeviceKind::kCpu) return;
+  if (const std::string why = testkit::gpu_unavailable(); !why.empty()) {
+    throw Error(ErrorKind::kUnsupported, fmt::format("[forward] backend {}: {}", backend, why));
+  }
 }
 
 CLI::Validator at_least(std::int64_t least) {

@@ -17,6 +17,10 @@ struct CallFlags {
   void add(CLI::App& app);
   // Writes what was given over `options`.
   void apply(Options& options) const;
+  // Where the tensors of such a call are.
+  Device device() const;
+  // Throws with the reason where that device is not here.
+  void require_device() const;
 };
 
 // Refuses whole numbers below `least` in a sentence of the usual form; CLI11's own range prints the

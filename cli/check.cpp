@@ -13,6 +13,7 @@
 #include "cli/subcommands.h"
 #include "cli/text.h"
 #include "cli/timed_calls.h"
+#include "testkit/device_call.h"
 #include "testkit/oracle.h"
 
 namespace chunkscan::cli {
@@ -63,7 +64,7 @@ Subject generated_subject(const Flags& flags) {
   Subject subject;
   const testkit::CaseSpec spec = flags.shape.one_case().spec;
   subject.options = options_of(spec, flags.how);
-  plan_of(spec, subject.options);
+  plan_of(spec, subject.options, flags.how.device());
   subject.generated.emplace(spec);
   subject.inputs = subject.generated->inputs;
   if (subject.generated->standard_data) subject.data = testkit::Data::kStandard;
@@ -105,10 +106,12 @@ Result check(const Flags& flags) {
   if (flags.file.input.empty() && !flags.shape.any()) {
     throw Error(ErrorKind::kInput, "call: expected --input, --shape or --model, got none of them");
   }
+  flags.how.require_device();
   Subject subject = flags.file.input.empty() ? generated_subject(flags) : file_subject(flags);
   const Outputs shapes = all_outputs(subject.inputs, flags.states.wanted());
   subject.options.state_every = flags.states.state_every;
-  const Plan plan = make_plan(subject.inputs, shapes, subject.options);
+  const Device device = flags.how.device();
+  const Plan plan = make_plan(testkit::as_if_on(device, subject.inputs), shapes, subject.options);
   const OutputMemory memory(shapes);
   Result result;
   result.backend = plan.backend();
@@ -117,7 +120,7 @@ Result check(const Flags& flags) {
   result.tokens = subject.inputs.x.shape[0] * subject.inputs.x.shape[1];
   {
     const Stopwatch stopwatch(fmt::format("running on {}", plan.backend()));
-    forward(subject.inputs, memory.outputs(), subject.options);
+    testkit::forward_on(device, subject.inputs, memory.outputs(), subject.options);
   }
   {
     const Stopwatch stopwatch("comparing with the double-precision reference");
@@ -136,7 +139,8 @@ Result check(const Flags& flags) {
   for (const Row& row : result.rows) result.ok = result.ok && row.comparison.ok;
   if (flags.time) {
     const Stopwatch stopwatch("timing");
-    result.timed = time_calls(subject.inputs, memory.outputs(), subject.options, {}, [](double) {});
+    result.timed =
+        time_calls(device, subject.inputs, memory.outputs(), subject.options, {}, [](double) {});
   }
   return result;
 }
@@ -170,6 +174,7 @@ void print_result_json(const Result& result) {
                {"ok", result.ok}};
   if (const auto& timed = result.timed) {
     json["median_us"] = timed->median_us;
+    json["graph_us"] = timed->graph_us ? Json(*timed->graph_us) : Json();
     json["naive_us"] = timed->naive_us ? Json(*timed->naive_us) : Json();
     json["tokens_per_s"] = tokens_per_s(result);
   }
@@ -195,6 +200,9 @@ void print_result(const Result& result) {
   const TimedCalls& timed = *result.timed;
   fmt::print("\ntime  {}, {} tokens/s (median of {} calls, {} threads)\n", as_time(timed.median_us),
              as_count(tokens_per_s(result)), timed.calls, timed.threads);
+  if (timed.graph_us) {
+    fmt::print("      {} replayed as a CUDA graph\n", as_time(*timed.graph_us));
+  }
   if (timed.naive_us) {
     fmt::print("      {} token by token, the sequential recurrence on the same threads: {:.2f}x\n",
                as_time(*timed.naive_us), *timed.naive_us / timed.median_us);

@@ -43,7 +43,7 @@ int print_plan(const Flags& flags) {
   if (!flags.arch.empty() && !gpu) plan_for_isa(flags.arch, how);
   Options options = options_of(spec, how);
   if (gpu) options.architecture = flags.arch;
-  const Plan plan = plan_of(spec, options);
+  const Plan plan = plan_of(spec, options, how.device());
   if (flags.json) {
     print_json({{"plan", plan.to_string()},
                 {"backend", plan.backend()},

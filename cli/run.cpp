@@ -10,6 +10,7 @@
 #include "cli/progress.h"
 #include "cli/subcommands.h"
 #include "cli/text.h"
+#include "testkit/device_call.h"
 
 namespace chunkscan::cli {
 
@@ -44,18 +45,20 @@ io::Tensor contiguous_tensor(const TensorView& view) {
 }
 
 int run_file(const Flags& flags) {
+  flags.how.require_device();
   io::require_writable(flags.output);  // before minutes of work that could not be kept
   FileCall call = read_call(flags.file, flags.how);
   const Wanted wanted = wanted_outputs(flags);
   call.options.state_every = wanted.state_every;
   const Outputs shapes = output_shapes(call.inputs, wanted);
-  const Plan plan = make_plan(call.inputs, shapes, call.options);
+  const Device device = flags.how.device();
+  const Plan plan = make_plan(testkit::as_if_on(device, call.inputs), shapes, call.options);
   const OutputMemory memory(shapes);
 
   const auto start = std::chrono::steady_clock::now();
   {
     const Stopwatch stopwatch(fmt::format("running on {}", plan.backend()));
-    forward(call.inputs, memory.outputs(), call.options);
+    testkit::forward_on(device, call.inputs, memory.outputs(), call.options);
   }
   const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;
 
@@ -82,7 +85,8 @@ int run_file(const Flags& flags) {
                 {"tensors", names}});
   } else {
     fmt::print("plan   {}\n", plan.to_string());
-    fmt::print("time   {} (one call, the first)\n", as_time(time.count()));
+    fmt::print("time   {} (one call, the first{})\n", as_time(time.count()),
+               device.kind == DeviceKind::kCpu ? "" : ", with copies to the GPU and back");
     fmt::print("wrote  {}: {}\n", flags.output, fmt::join(names, ", "));
   }
   return kOk;

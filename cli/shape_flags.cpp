@@ -7,6 +7,7 @@
 
 #include "cli/outputs.h"
 #include "cli/text.h"
+#include "testkit/device_call.h"
 #include "testkit/shapes.h"
 
 namespace chunkscan::cli {
@@ -256,8 +257,8 @@ Options options_of(const CaseSpec& spec, const CallFlags& how) {
   return options;
 }
 
-Plan plan_of(const CaseSpec& spec, const Options& options) {
-  const Inputs inputs = input_shapes(spec);
+Plan plan_of(const CaseSpec& spec, const Options& options, Device device) {
+  const Inputs inputs = testkit::as_if_on(device, input_shapes(spec));
   Wanted wanted;
   wanted.final_states = spec.final_states.has_value();
   return make_plan(inputs, output_shapes(inputs, wanted), options);

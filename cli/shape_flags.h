@@ -44,7 +44,7 @@ std::vector<std::int64_t> packed_lengths(std::int64_t l);
 Options options_of(const testkit::CaseSpec& spec, const CallFlags& how);
 
 // Plans a case from its shapes alone: bad sizes are refused before anything gets memory.
-Plan plan_of(const testkit::CaseSpec& spec, const Options& options);
+Plan plan_of(const testkit::CaseSpec& spec, const Options& options, Device device);
 
 // "1,2048,24,64,128,1"
 std::string shape_text(const testkit::CaseSpec& spec);

@@ -21,12 +21,6 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 // A plan with its workspace, ready to be called again and again.
 class Runner {
  public:
@@ -98,18 +92,32 @@ Times time_in_turns(Runner& ours, Runner* naive, const BenchLimits& limits,
 
 }  // namespace
 
-TimedCalls time_calls(const Inputs& inputs, const Outputs& outputs, const Options& options,
-                      const BenchLimits& limits, const std::function<void(double)>& progress) {
+void TimedCalls::describe(const Plan& made) {
+  backend = made.backend();
+  config = made.config();
+  plan = made.to_string();
+  threads = made.threads();
+  workspace_bytes = made.workspace_bytes();
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+TimedCalls time_calls(Device device, const Inputs& inputs, const Outputs& outputs,
+                      const Options& options, const BenchLimits& limits,
+                      const std::function<void(double)>& progress) {
+  if (device.kind != DeviceKind::kCpu) {
+    return time_device_calls(device, inputs, outputs, options, limits, progress);
+  }
   TimedCalls timed;
   const Clock::time_point begin = Clock::now();
   Runner ours(inputs, outputs, options);
   ours.seconds_of_one_call();
   timed.first_call_ms = seconds_since(begin) * 1e3;
-  timed.backend = ours.plan().backend();
-  timed.config = ours.plan().config();
-  timed.plan = ours.plan().to_string();
-  timed.threads = ours.plan().threads();
-  timed.workspace_bytes = ours.plan().workspace_bytes();
+  timed.describe(ours.plan());
 
   const std::unique_ptr<Runner> naive = naive_runner(inputs, outputs, options);
   if (naive) naive->seconds_of_one_call();  // warm-up

@@ -1,6 +1,7 @@
 // The right outputs of a call: the reference backend's, in f64.
 #pragma once
 
+#include <functional>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -30,9 +31,14 @@ class Oracle {
   DType inputs_dtype_;
 };
 
+// How a call on tensors in host memory is made: forward() itself, or copies on a GPU.
+using Forward = std::function<void(const Inputs&, const Outputs&, const Options&)>;
+void forward_here(const Inputs& inputs, const Outputs& outputs, const Options& options);
+
 // Poisons the outputs, runs the case with `options` (the case's own with another backend, config
 // or thread count) and compares every output.
-std::vector<Comparison> check_case(Case& c, const Options& options);
+std::vector<Comparison> check_case(Case& c, const Options& options,
+                                   const Forward& call = forward_here);
 
 bool all_ok(const std::vector<Comparison>& comparisons);
 

@@ -61,7 +61,7 @@ PortableComputeOutConfig out_config(const Problem& problem, const Config& config
   return c;
 }
 
-std::string refuses(const Problem& problem, const DeviceInfo& device) {
+std::string refuses(const Problem&, const DeviceInfo& device) {
   if (device.major < 8) {
     return "device: expected compute capability 8.0 or later, got " +
            std::to_string(device.major) + "." + std::to_string(device.minor);

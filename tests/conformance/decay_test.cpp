@@ -188,7 +188,7 @@ TEST_P(Decay, WholeNumbersKeepTheirBits) {
         testkit::OwnedTensor::copy_of(slice(c.outputs.y, 1, begin, begin + length));
     out.y = y.view();
     testkit::poison(out.y);
-    forward(tokens(c.inputs, begin, begin + length), out, with(c.options, 64));
+    call(tokens(c.inputs, begin, begin + length), out, c.options, 64);
     expect_close(c, testkit::Output::kY, slice(c.outputs.y, 1, begin, begin + length), out.y);
     begin += length;
   }

@@ -78,7 +78,7 @@ TEST_P(Determinism, BatchInvariance) {
         inputs.initial_states = slice(batch.inputs.initial_states, 0, b, b + 1);
         Case alone = make(spec_of(1, l, 4, dtype));
         alone.options.batch_invariant = true;
-        forward(inputs, alone.outputs, with(alone.options));
+        call(inputs, alone.outputs, alone.options);
         EXPECT_TRUE(testkit::same_bits(alone.outputs.y,
                                        slice(slice(batch.outputs.y, 0, b, b + 1), 1, 0, l)));
         if (l < 200) continue;
@@ -104,7 +104,7 @@ TEST_P(Determinism, BatchInvarianceOfPackedSequences) {
       inputs.initial_states = slice(packed.inputs.initial_states, 0, s, s + 1);
       Case alone = make(spec_of(1, end - begin, 4, dtype));
       alone.options.batch_invariant = true;
-      forward(inputs, alone.outputs, with(alone.options));
+      call(inputs, alone.outputs, alone.options);
       EXPECT_TRUE(testkit::same_bits(alone.outputs.y, slice(packed.outputs.y, 1, begin, end)));
       EXPECT_TRUE(testkit::same_bits(alone.outputs.final_states,
                                      slice(packed.outputs.final_states, 0, s, s + 1)));

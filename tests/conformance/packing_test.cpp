@@ -59,7 +59,7 @@ TEST_P(Packed, EqualsSeparateCalls) {
     Outputs out;
     out.y = y.view();
     out.final_states = state.view();
-    forward(alone, out, with(c.options, 64));
+    call(alone, out, c.options, 64);
     expect_close(c, testkit::Output::kY, slice(c.outputs.y, 1, begin, end), out.y);
     expect_close(c, testkit::Output::kState, slice(c.outputs.final_states, 0, s, s + 1),
                  out.final_states);
@@ -135,7 +135,7 @@ TEST_P(Packed, ChunkStatesAreThoseOfTruncatedRuns) {
         out.final_states = state.view();
         Options options = c.options;
         options.state_every = 0;
-        forward(truncated, out, with(options, 64));
+        call(truncated, out, options, 64);
         TensorView got = slice(c.outputs.chunk_states, 1, row, row + 1);
         got.rank = 4;  // (1, h, p, n) instead of (1, 1, h, p, n)
         for (int axis = 1; axis < 4; ++axis) {
@@ -181,12 +181,12 @@ TEST_P(Packed, HandOffAtAnyToken) {
       out.y = slice(y.view(), 1, 0, cut);
       out.final_states = state.view();
       out.log_decay = decays[0].view();
-      forward(tokens(c.inputs, 0, cut), out, with(c.options, 64));
+      call(tokens(c.inputs, 0, cut), out, c.options, 64);
       Inputs rest = tokens(c.inputs, cut, spec.l);
       rest.initial_states = state.view();
       out.y = slice(y.view(), 1, cut, spec.l);
       out.log_decay = decays[1].view();
-      forward(rest, out, with(c.options, 64));
+      call(rest, out, c.options, 64);
       expect_close(c, testkit::Output::kY, y.view(), c.outputs.y);
       expect_close(c, testkit::Output::kState, state.view(), c.outputs.final_states);
       const OwnedTensor sum = OwnedTensor::copy_of(decays[0].view());

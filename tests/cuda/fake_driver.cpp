@@ -18,10 +18,14 @@ int setting(const char* name, int otherwise) {
 
 std::uintptr_t number(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
+void* memory_at(CUdeviceptr pointer) { return reinterpret_cast<void*>(pointer); }
+
 // Context 100 + d is the primary one of device d, 200 + d another one.
 thread_local std::vector<CUcontext> current;
 
 std::atomic<int> modules{0}, unloaded{0}, dynamic_shared{0};
+std::atomic<int> allocated{0};  // memory, streams and events that have not been given back
+std::atomic<int> events{0};
 
 }  // namespace
 
@@ -124,35 +128,80 @@ CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfuncti
   return CUDA_SUCCESS;
 }
 
+// Memory of the device is the host's, and whatever is enqueued has been done.
+int fake_allocated() { return allocated; }
+
+CUresult cuMemAlloc_v2(CUdeviceptr* pointer, std::size_t bytes) {
+  ++allocated;
+  *pointer = number(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
+  return *pointer == 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+CUresult cuMemFree_v2(CUdeviceptr pointer) {
+  --allocated;
+  std::free(memory_at(pointer));
+  return CUDA_SUCCESS;
+}
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, std::size_t bytes, CUstream) {
+  std::memcpy(memory_at(to), from, bytes);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, std::size_t bytes, CUstream) {
+  std::memcpy(to, memory_at(from), bytes);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream) {
+  std::memcpy(memory_at(to), memory_at(from), bytes);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, std::size_t bytes, CUstream) {
+  std::memset(memory_at(to), value, bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamCreate(CUstream* stream, unsigned) {
+  ++allocated;
+  *stream = reinterpret_cast<CUstream>(std::uintptr_t{300});
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamDestroy_v2(CUstream) {
+  --allocated;
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamSynchronize(CUstream) { return CUDA_SUCCESS; }
+
+// Events are numbers: each is recorded 1 ms after the one before.
+CUresult cuEventCreate(CUevent* event, unsigned) {
+  ++allocated;
+  *event = reinterpret_cast<CUevent>(std::uintptr_t(++events));
+  return CUDA_SUCCESS;
+}
+CUresult cuEventRecord(CUevent, CUstream) { return CUDA_SUCCESS; }
+CUresult cuEventSynchronize(CUevent) { return CUDA_SUCCESS; }
+CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
+  *milliseconds = static_cast<float>(number(end) - number(start));
+  return CUDA_SUCCESS;
+}
+CUresult cuEventDestroy_v2(CUevent) {
+  --allocated;
+  return CUDA_SUCCESS;
+}
+
 // Looked up, never called here.
 void cuModuleLoadDataEx() {}
 void cuLaunchKernelEx() {}
 void cuOccupancyMaxActiveBlocksPerMultiprocessor() {}
-void cuMemAlloc_v2() {}
-void cuMemFree_v2() {}
 void cuMemPoolCreate() {}
 void cuMemPoolSetAttribute() {}
 void cuMemAllocFromPoolAsync() {}
 void cuMemFreeAsync() {}
 void cuMemcpyHtoD_v2() {}
 void cuMemcpyDtoH_v2() {}
-void cuMemcpyHtoDAsync_v2() {}
-void cuMemcpyDtoHAsync_v2() {}
-void cuMemsetD8Async() {}
-void cuStreamCreate() {}
-void cuStreamDestroy_v2() {}
-void cuStreamSynchronize() {}
 void cuStreamBeginCapture_v2() {}
 void cuStreamEndCapture() {}
 void cuGraphInstantiateWithFlags() {}
 void cuGraphLaunch() {}
 void cuGraphDestroy() {}
 void cuGraphExecDestroy() {}
-void cuEventCreate() {}
-void cuEventRecord() {}
-void cuEventSynchronize() {}
-void cuEventElapsedTime() {}
-void cuEventDestroy_v2() {}
 void cuTensorMapEncodeTiled() {}
 
 }  // extern "C"
