@@ -198,8 +198,9 @@ void print_result(const Result& result) {
              result.ok ? "ok" : "FAILED");
   if (!result.timed) return;
   const TimedCalls& timed = *result.timed;
-  fmt::print("\ntime  {}, {} tokens/s (median of {} calls, {} threads)\n", as_time(timed.median_us),
-             as_count(tokens_per_s(result)), timed.calls, timed.threads);
+  fmt::print("\ntime  {}, {} tokens/s (median of {} calls, {})\n", as_time(timed.median_us),
+             as_count(tokens_per_s(result)), timed.calls,
+             timed.graph_us ? "on the GPU" : fmt::format("{} threads", timed.threads));
   if (timed.graph_us) {
     fmt::print("      {} replayed as a CUDA graph\n", as_time(*timed.graph_us));
   }

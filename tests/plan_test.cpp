@@ -10,6 +10,7 @@
 
 #include "cpu/kernels.h"
 #include "cpu/layout.h"
+#include "testkit/device_call.h"
 #include "testkit/generate.h"
 #include "testkit/shapes.h"
 
@@ -49,7 +50,8 @@ TEST(Backends, TheForcedOneRuns) {
     if (!info.available) continue;
     Options options;
     options.backend = info.name;
-    EXPECT_EQ(make_plan(shapes.inputs, shapes.outputs, options).backend(), info.name);
+    const Inputs inputs = testkit::as_if_on(testkit::device_of_backend(info.name), shapes.inputs);
+    EXPECT_EQ(make_plan(inputs, shapes.outputs, options).backend(), info.name);
   }
   EXPECT_STREQ(make_plan(shapes.inputs, shapes.outputs).backend(), "cpu");
   for (const std::string& isa : cpu_instruction_sets()) {

@@ -40,6 +40,7 @@ TEST_P(Views, EveryLayoutGivesTheContiguousResult) {
         if (h % 4 != 1 && layout != Layout::kFused) continue;
         spec.layout = layout;
         Case other = make(spec);
+        if (!takes(other, 16)) continue;
         const auto before = other.digest_outside_outputs();
         run(other, 16);
         expect_same_numbers(plain, other);

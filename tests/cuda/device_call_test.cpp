@@ -18,8 +18,9 @@ using cuda::in_child;
 
 char yes(bool right) { return right ? '1' : '0'; }
 
-int not_given_back() {
-  return reinterpret_cast<int (*)()>(dlsym(dlopen("libcuda.so.1", RTLD_NOW), "fake_allocated"))();
+// A counter of the fake driver.
+int fake(const char* name) {
+  return reinterpret_cast<int (*)()>(dlsym(dlopen("libcuda.so.1", RTLD_NOW), name))();
 }
 
 // The call's copies, as the CPU may take them.
@@ -72,9 +73,9 @@ TEST(DeviceCall, GivesWhatACallOnTheHostGives) {
                     run_on_copies(call, got.options);
                     right += yes(call.untouched_elsewhere());
                     call.download();
-                    right += yes(not_given_back() > 0);
+                    right += yes(fake("fake_allocated") > 0);
                   }
-                  right += yes(not_given_back() == 0);
+                  right += yes(fake("fake_allocated") == 0);
                   for (std::size_t i = 0; i < std::size(kOutputs); ++i) {
                     right += yes(same_bits(views_of(got.outputs)[i], views_of(want.outputs)[i]));
                   }
@@ -138,6 +139,28 @@ TEST(DeviceTime, EventsAreReadInPairs) {
                                  yes(device_copy_gb_per_s() > 0.0)};
             }),
             "111");
+}
+
+TEST(DeviceTime, AGraphIsCapturedOnceAndLaunchedOften) {
+  EXPECT_EQ(in_child([] {
+              std::string right;
+              {
+                const Stream stream;
+                int calls = 0;
+                const Graph graph(stream, [&calls] { ++calls; });
+                for (int i = 0; i < 3; ++i) graph.launch();
+                right += yes(calls == 1);
+                right += yes(fake("fake_launched") == 3);
+                try {
+                  const Graph waits(stream, [&stream] { stream.synchronize(); });
+                } catch (const Error&) {
+                  right += '1';
+                }
+                stream.synchronize();  // the capture is over
+              }
+              return right + yes(fake("fake_allocated") == 0);
+            }),
+            "1111");
 }
 
 TEST(DeviceTime, BackendsHaveADevice) {

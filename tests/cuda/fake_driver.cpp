@@ -24,8 +24,9 @@ void* memory_at(CUdeviceptr pointer) { return reinterpret_cast<void*>(pointer); 
 thread_local std::vector<CUcontext> current;
 
 std::atomic<int> modules{0}, unloaded{0}, dynamic_shared{0};
-std::atomic<int> allocated{0};  // memory, streams and events that have not been given back
-std::atomic<int> events{0};
+std::atomic<int> allocated{0};  // memory, streams, events, graphs that have not been given back
+std::atomic<int> events{0}, launched{0};
+std::atomic<bool> capturing{false};
 
 }  // namespace
 
@@ -167,7 +168,40 @@ CUresult cuStreamDestroy_v2(CUstream) {
   --allocated;
   return CUDA_SUCCESS;
 }
-CUresult cuStreamSynchronize(CUstream) { return CUDA_SUCCESS; }
+CUresult cuStreamSynchronize(CUstream) {
+  return capturing ? CUresult(900) : CUDA_SUCCESS;  // CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+}
+
+// A graph is a number, and its launches are counted. What is captured is done at once.
+int fake_launched() { return launched; }
+
+CUresult cuStreamBeginCapture_v2(CUstream, CUstreamCaptureMode) {
+  capturing = true;
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamEndCapture(CUstream, CUgraph* graph) {
+  capturing = false;
+  ++allocated;
+  *graph = reinterpret_cast<CUgraph>(std::uintptr_t{400});
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph, unsigned long long) {
+  ++allocated;
+  *exec = reinterpret_cast<CUgraphExec>(std::uintptr_t{500});
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphLaunch(CUgraphExec, CUstream) {
+  ++launched;
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphDestroy(CUgraph) {
+  --allocated;
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphExecDestroy(CUgraphExec) {
+  --allocated;
+  return CUDA_SUCCESS;
+}
 
 // Events are numbers: each is recorded 1 ms after the one before.
 CUresult cuEventCreate(CUevent* event, unsigned) {
@@ -196,12 +230,6 @@ void cuMemAllocFromPoolAsync() {}
 void cuMemFreeAsync() {}
 void cuMemcpyHtoD_v2() {}
 void cuMemcpyDtoH_v2() {}
-void cuStreamBeginCapture_v2() {}
-void cuStreamEndCapture() {}
-void cuGraphInstantiateWithFlags() {}
-void cuGraphLaunch() {}
-void cuGraphDestroy() {}
-void cuGraphExecDestroy() {}
 void cuTensorMapEncodeTiled() {}
 
 }  // extern "C"

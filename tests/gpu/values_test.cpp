@@ -124,6 +124,7 @@ TEST_P(Values, SlicesOfAProjectionWithAnyNumberOfHeads) {
       run(plain);
       spec.layout = Layout::kFused;
       Case fused = make(spec);
+      if (!takes(fused)) continue;
       run(fused);
       expect_same_numbers(plain, fused);
     }
