@@ -63,6 +63,7 @@ void fill_common(const StagedCall& call, ComputeOutCommon& params) {
   params.D = tensor_of(call.buffers.D, problem.D);
   params.y = tensor_of(call.buffers.y, problem.y);
   params.heads_per_group = static_cast<int>(problem.heads_per_group());
+  params.heads = call.config.out[0];
   params.has_initial_states = problem.initial_states.has_value();
   params.D_per_head_dim = problem.D_per_head_dim;
 }

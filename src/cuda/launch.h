@@ -16,7 +16,7 @@ Packing packing_of(const Problem& problem);
 // An absent tensor has no data.
 Tensor tensor_of(const Array& array, std::optional<DType> dtype);
 
-// The part of the parameters that all families share.
+// The part of the parameters that all families share; Config::out starts with the heads of a turn.
 void fill_common(const StagedCall& call, ChunkCumsumParams& params);
 void fill_common(const StagedCall& call, FwdPassStateCommon& params);
 void fill_common(const StagedCall& call, ComputeOutCommon& params);

@@ -52,7 +52,6 @@ PortableComputeOutConfig out_config(const Problem& problem, const Config& config
   c.x_load = load_of(problem, problem.x, problem.alignment.x);
   c.B_load = load_of(problem, problem.B, problem.alignment.B);
   c.C_load = load_of(problem, problem.C, problem.alignment.C);
-  c.heads = config.out[0];
   c.p_tile = config.out[1];
   c.n_tile = config.out[2];
   c.warps = config.out[3];
@@ -89,7 +88,7 @@ std::string refuses_config(const Problem& problem, const DeviceInfo& device,
            to_string(config) + "\"";
   }
   const PortableComputeOutConfig o = out_config(problem, config);
-  const bool out_tiles = o.heads >= 1 && o.p_tile >= 16 && o.p_tile % 16 == 0 && o.n_tile >= 16 &&
+  const bool out_tiles = config.out[0] >= 1 && o.p_tile >= 16 && o.p_tile % 16 == 0 && o.n_tile >= 16 &&
                          o.n_tile % 16 == 0 && o.warps >= 1 && o.warps <= 32 &&
                          o.row_tiles >= 1 && o.row_tiles <= 2 && o.q % o.rows() == 0 &&
                          o.stages >= 2;
@@ -164,7 +163,7 @@ StagedPlan plan(const Problem& problem, const DeviceInfo& device, const Config& 
   plan.steps[kComputeOut].key =
       key_of(device, "portable/compute_out.cuh", "compute_out",
              expression("PortableComputeOutConfig", o.p, o.n, o.q, o.io, o.packing, o.z, o.x_load,
-                        o.B_load, o.C_load, o.heads, o.p_tile, o.n_tile, o.warps, o.row_tiles,
+                        o.B_load, o.C_load, o.p_tile, o.n_tile, o.warps, o.row_tiles,
                         o.stages),
              "PortableComputeOutParams", o.threads(), blocks);
   plan.steps[kComputeOut].shared_bytes = static_cast<unsigned>(o.shared_bytes());
@@ -200,7 +199,7 @@ void run_compute_out(const StagedCall& call) {
   params.B = tensor_of(call.buffers.B, problem.B);
   params.C = tensor_of(call.buffers.C, problem.C);
   params.states = states_of(call);
-  const std::int64_t splits = (problem.heads_per_group() + c.heads - 1) / c.heads;
+  const std::int64_t splits = (problem.heads_per_group() + params.heads - 1) / params.heads;
   const std::int64_t turns = params.chunking.slots * problem.g * splits * c.row_blocks();
   launch(step, resident_blocks(call, step, turns), &params, call.stream,
          device_overlaps(call.device));

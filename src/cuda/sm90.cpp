@@ -33,8 +33,6 @@ ComputeOutConfig out_config(const Problem& problem, const Config& config) {
   c.packing = state.packing;
   c.ragged = state.ragged;
   c.z = problem.z.has_value();
-  c.state_tile = state.p_tile;
-  c.heads = config.out[0];
   c.p_tile = config.out[1];
   c.stages = config.out[2];
   c.bc_stages = config.out[3];
@@ -82,7 +80,8 @@ std::string refuses_config(const Problem& problem, const DeviceInfo& device,
   }
   const ComputeOutConfig out = out_config(problem, config);
   const bool whole_tiles = out.p_slices() <= 1 || out.p_tile == 64 || out.p_tile == 128;
-  if (out.heads < 1 || problem.heads_per_group() % out.heads != 0 || out.p_tile < 1 ||
+  const int heads = config.out[0];
+  if (heads < 1 || problem.heads_per_group() % heads != 0 || out.p_tile < 1 ||
       out.p_tile > 128 || !whole_tiles || out.stages < 1 || out.bc_stages < 1) {
     return "config: expected out=<heads that divide h / g>x<p_tile 64 | 128>x<stages>x<stages of "
            "B and C>, got \"" +
@@ -156,7 +155,7 @@ StagedPlan plan(const Problem& problem, const DeviceInfo& device, const Config& 
 
   StagedPlan plan;
   plan.workspace =
-      workspace_of(problem, config.q, false, std::int64_t{2} * s.p_pad() * s.n_pad());
+      workspace_of(problem, config.q, false, std::int64_t{2} * state_elements(s.p, s.n));
   add_shared_steps(problem, device, cumsum, plan);
   plan.steps[kFwdPassState].key =
       key_of(device, "sm90/fwd_pass_state.cuh", "fwd_pass_state",
@@ -170,8 +169,8 @@ StagedPlan plan(const Problem& problem, const DeviceInfo& device, const Config& 
   const int blocks = o.warpgroups() == 1 ? static_cast<int>(std::clamp<std::int64_t>(fit, 1, 2)) : 1;
   plan.steps[kComputeOut].key = key_of(
       device, "sm90/compute_out.cuh", "compute_out",
-      expression("ComputeOutConfig", o.p, o.n, o.q, o.io, o.packing, o.ragged, o.z, o.state_tile,
-                 o.heads, o.p_tile, o.stages, o.bc_stages),
+      expression("ComputeOutConfig", o.p, o.n, o.q, o.io, o.packing, o.ragged, o.z, o.p_tile,
+                 o.stages, o.bc_stages),
       "ComputeOutParams", o.threads(), blocks);
   plan.steps[kComputeOut].shared_bytes = static_cast<unsigned>(o.shared_bytes());
   plan.steps[kComputeOut].blocks_per_multiprocessor = blocks;
@@ -235,13 +234,13 @@ void run_compute_out(const StagedCall& call) {
   fill_common(call, params);
   if (params.chunking.slots == 0) return;  // TMA describes no tensor without tokens
   params.states = states_of(call);
-  params.x_map = tensor_map(call.buffers.x, problem, problem.p, problem.h, c.p_width(), c.q);
+  params.x_map = tensor_map(call.buffers.x, problem, problem.p, problem.h, c.width(), c.q);
   if (c.z) {
-    params.z_map = tensor_map(call.buffers.z, problem, problem.p, problem.h, c.p_width(), c.q);
+    params.z_map = tensor_map(call.buffers.z, problem, problem.p, problem.h, c.width(), c.q);
   }
   params.B_map = tensor_map(call.buffers.B, problem, problem.n, problem.g, 64, c.q);
   params.C_map = tensor_map(call.buffers.C, problem, problem.n, problem.g, 64, c.q);
-  const std::int64_t turns = params.chunking.slots * (problem.h / c.heads);
+  const std::int64_t turns = params.chunking.slots * (problem.h / params.heads);
   launch(step, resident_blocks(call, step, turns), &params, call.stream,
          device_overlaps(call.device));
 }

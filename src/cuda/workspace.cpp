@@ -1,5 +1,7 @@
 #include "cuda/workspace.h"
 
+#include <algorithm>
+
 #include "chunkscan/error.h"
 
 namespace chunkscan::cuda {
@@ -9,6 +11,11 @@ namespace {
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
 std::int64_t padded_tokens(const Problem& problem) { return ceil_div(problem.l, 4) * 4; }
+
+// Beyond the sequence it cuts nothing, and its multiples would overflow.
+std::int64_t state_every(const Problem& problem) {
+  return std::min(problem.state_every, problem.l + 1);
+}
 
 // Adds up arrays, each at a multiple of 256 bytes.
 class Arena {
@@ -35,7 +42,7 @@ class Arena {
 
 // The same count as in chunks.cuh.
 std::int64_t slots_of(const Problem& problem, int q) {
-  const std::int64_t K = problem.state_every;
+  const std::int64_t K = state_every(problem);
   if (problem.packing == chunkscan::Packing::kCuSeqlens) {
     const std::int64_t before =
         K == 0 ? problem.l / q : problem.l / K * ceil_div(K, q) + problem.l % K / q;
@@ -75,8 +82,8 @@ Chunking chunking_of(const Problem& problem, const Buffers& buffers, int q,
   chunking.l = problem.l;
   chunking.slots = slots_of(problem, q);
   chunking.slots_per_row = problem.b > 0 ? chunking.slots / problem.b : 0;
-  chunking.state_every = problem.state_every;
-  chunking.chunks_per_state = ceil_div(problem.state_every, q);
+  chunking.state_every = state_every(problem);
+  chunking.chunks_per_state = ceil_div(chunking.state_every, q);
   chunking.offsets = buffers.cu_seqlens.data;
   chunking.offsets_stride = buffers.cu_seqlens.strides[0];
   chunking.offsets_64 = problem.cu_seqlens_64;

@@ -55,9 +55,13 @@ struct ChunkCumsumConfig {
   constexpr int threads() const { return 256; }
 };
 
-// State tiles in the workspace are laid out as their reader wants them in shared memory: p in
-// columns of `width`, each column n_pad rows of `width` elements with the swizzle of that width.
-constexpr int state_width(int p_tile) { return p_tile >= 64 ? 64 : p_tile >= 32 ? 32 : 16; }
+// Tiles of bf16 or fp16 in shared memory: columns of at most 64 elements, one behind the other, with
+// the swizzle that TMA has for rows of that width.
+constexpr int width_of(int columns) { return columns >= 64 ? 64 : columns >= 32 ? 32 : 16; }
+
+// A head's state in the workspace lies as compute_out wants it in shared memory: n_pad rows.
+constexpr int state_cols(int p) { return round_up(p, width_of(p)); }
+constexpr int state_elements(int p, int n) { return state_cols(p) * round_up(n, 64); }
 
 struct FwdPassStateConfig {
   int p = 64, n = 128, q = 128;
@@ -69,7 +73,7 @@ struct FwdPassStateConfig {
   int stages = 4;
 
   constexpr int n_pad() const { return round_up(n, 64); }
-  constexpr int width() const { return state_width(p_tile); }
+  constexpr int width() const { return width_of(p_tile); }
   constexpr int p_pad() const { return round_up(p, p_tile); }
   constexpr int p_slices() const { return p_pad() / p_tile; }
   constexpr int n_slices() const { return n_pad() / (64 * warpgroups); }
@@ -89,21 +93,16 @@ struct ComputeOutConfig {
   Packing packing = Packing::kNone;
   bool ragged = false;
   bool z = false;
-  int state_tile = 64;  // p_tile of the fwd_pass_state that wrote the states
-  int heads = 8;        // of one group, that a block takes one after the other: C B^T serves all
-  int p_tile = 64;      // columns of y at a time
-  int stages = 2;       // x, z and state of a head's p_tile columns
-  int bc_stages = 1;    // B and C of a chunk
+  int p_tile = 64;    // columns of y at a time
+  int stages = 2;     // x, z and state of a head's p_tile columns
+  int bc_stages = 1;  // B and C of a chunk
 
   constexpr int n_pad() const { return round_up(n, 64); }
   constexpr int columns() const { return p < p_tile ? p : p_tile; }
   constexpr int p_slices() const { return round_up(p, p_tile) / p_tile; }
-  constexpr int p_width() const { return state_width(columns()); }
-  constexpr int p_pad() const { return round_up(columns(), 16); }          // columns computed
-  constexpr int p_cols() const { return round_up(columns(), p_width()); }  // in shared memory
-  constexpr int state_width_() const { return state_width(state_tile); }
-  // Of a slice; the whole state has round_up(p, state_tile) columns.
-  constexpr int state_cols() const { return round_up(columns(), state_width_()); }
+  constexpr int width() const { return width_of(columns()); }
+  constexpr int p_pad() const { return round_up(columns(), 16); }        // columns computed
+  constexpr int p_cols() const { return round_up(columns(), width()); }  // in shared memory
   constexpr int warpgroups() const { return q / 64; }
   // Two warpgroups need more registers than 288 threads can have (a quarter of a multiprocessor
   // would hold three warps), so the one feeding warp is a whole warpgroup that gives its own away.
@@ -112,7 +111,7 @@ struct ComputeOutConfig {
 
   constexpr int chunk_bytes() const { return 2 * n_pad() * q * 2; }
   constexpr int head_bytes() const {
-    return (z ? 2 : 1) * p_cols() * q * 2 + state_cols() * n_pad() * 2 +
+    return (z ? 2 : 1) * p_cols() * q * 2 + p_cols() * n_pad() * 2 +
            round_up(8 * (q + 2), 1024);
   }
   constexpr int shared_bytes() const {
@@ -171,7 +170,6 @@ struct PortableComputeOutConfig {
   Packing packing = Packing::kNone;
   bool z = false;
   Load x_load = Load::kCopy16, B_load = Load::kCopy16, C_load = Load::kCopy16;
-  int heads = 8;     // of one group, that a block takes one after the other: C B^T serves all
   int p_tile = 64;   // columns of y at a time
   int n_tile = 128;  // of C, B and the state at a time; where it covers n, C stays
   int warps = 8;

@@ -92,6 +92,7 @@ struct ComputeOutCommon {
   Decay decay;
   Tensor D, y;
   int h, heads_per_group;
+  int heads;  // of one group, that a block takes one after the other: C B^T serves all
   bool has_initial_states;
   bool D_per_head_dim;
 };

@@ -94,7 +94,7 @@ struct Block {
   }
 
   __device__ int splits() const {
-    return (params.heads_per_group + config.heads - 1) / config.heads;
+    return (params.heads_per_group + params.heads - 1) / params.heads;
   }
   __device__ i64 turns() const {
     return slots<q, config.packing>(params.chunking) * (params.h / params.heads_per_group) *
@@ -110,9 +110,9 @@ struct Block {
     const i64 slot = turn / groups;
     chunk = chunk_at<q, config.packing>(params.chunking, slot);
     state = state_slot<q, config.packing>(params.chunking, chunk, slot);
-    head0 = group * params.heads_per_group + split * config.heads;
-    heads = params.heads_per_group - split * config.heads;
-    if (heads > config.heads) heads = config.heads;
+    head0 = group * params.heads_per_group + split * params.heads;
+    heads = params.heads_per_group - split * params.heads;
+    if (heads > params.heads) heads = params.heads;
     row0 = row_block * config.rows();
     // Later rows have more to do. Warps i and i + 4 share a part of the multiprocessor: pair the
     // least with the most.

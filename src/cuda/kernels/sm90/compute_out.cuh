@@ -18,9 +18,8 @@ namespace chunkscan::cuda {
 
 template <ComputeOutConfig config>
 struct ComputeOutShared {
-  static constexpr int kWidth = config.p_width();
+  static constexpr int kWidth = config.width();
   static constexpr int kColumns = config.p_cols() / kWidth;
-  static constexpr int kStateWidth = config.state_width_();
 
   struct Chunk {
     alignas(1024) u16 C[config.n_pad() / 64][config.q][64];
@@ -28,7 +27,7 @@ struct ComputeOutShared {
   };
   struct Head {
     alignas(1024) u16 xz[config.z ? 2 : 1][kColumns][config.q][kWidth];  // x, then z
-    alignas(1024) u16 state[config.state_cols() / kStateWidth][config.n_pad()][kStateWidth];
+    alignas(1024) u16 state[kColumns][config.n_pad()][kWidth];
     alignas(16) CsDt cs_dt[config.q + 2];
   };
   Chunk chunk[config.bc_stages];
@@ -48,12 +47,12 @@ struct Work {
   int head0, group;
 
   static __device__ i64 count(const ComputeOutParams& params) {
-    return slots<config.q, config.packing>(params.chunking) * (params.h / config.heads);
+    return slots<config.q, config.packing>(params.chunking) * (params.h / params.heads);
   }
   __device__ Work(const ComputeOutParams& params, i64 index) {
-    const int splits = params.h / config.heads;
+    const int splits = params.h / params.heads;
     const i64 slot = index / splits;
-    head0 = static_cast<int>(index % splits) * config.heads;
+    head0 = static_cast<int>(index % splits) * params.heads;
     group = head0 / params.heads_per_group;
     chunk = chunk_at<config.q, config.packing>(params.chunking, slot);
     state = state_slot<config.q, config.packing>(params.chunking, chunk, slot);
@@ -66,7 +65,7 @@ struct Work {
 template <ComputeOutConfig config>
 __device__ void load(const ComputeOutParams& params, ComputeOutShared<config>& shared) {
   using Shared = ComputeOutShared<config>;
-  constexpr i64 kTileElements = i64{round_up(config.p, config.state_tile)} * config.n_pad();
+  constexpr i64 kTileElements = state_elements(config.p, config.n);
   Cursor<config.bc_stages> chunks;
   Cursor<config.stages> heads;
   const i64 count = Work<config>::count(params);
@@ -87,7 +86,7 @@ __device__ void load(const ComputeOutParams& params, ComputeOutShared<config>& s
     const int skew = config.ragged ? static_cast<int>(work.chunk.begin & 1) : 0;
     const u32 decay_bytes = sizeof(CsDt) * (config.ragged ? config.q + 2 : config.q);
     const bool has_state = work.has_state(params);
-    for (int i = 0; i < config.heads * config.p_slices(); ++i) {
+    for (int i = 0; i < params.heads * config.p_slices(); ++i) {
       const int head = work.head0 + i / config.p_slices();
       const int p0 = i % config.p_slices() * config.p_tile;
       auto& stage = shared.head[heads.stage];
@@ -155,7 +154,7 @@ struct Rows {
 #pragma unroll
     for (int n = 0; n < config.n_pad(); n += 16) {
       const Operand C(shared_address(chunk.C[n / 64][64 * wg]) + n % 64 * 2, 64, 0);
-      product<config.io, config.p_pad(), Shared::kStateWidth, config.n_pad()>(
+      product<config.io, config.p_pad(), Shared::kWidth, config.n_pad()>(
           Y, C, shared_address(head.state), n, n > 0);
     }
     wgmma_commit();
@@ -316,7 +315,7 @@ struct Rows {
       chunks.wait_full(shared.chunks);
       const auto& chunk = shared.chunk[chunks.stage];
       multiply_C_B(chunk);
-      for (int i = 0; i < config.heads * config.p_slices(); ++i) {
+      for (int i = 0; i < params.heads * config.p_slices(); ++i) {
         const int head = work.head0 + i / config.p_slices();
         const int p0 = i % config.p_slices() * config.p_tile;
         heads.wait_full(shared.heads);

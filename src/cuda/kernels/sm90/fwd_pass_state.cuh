@@ -103,30 +103,37 @@ __device__ void write(const Tensor& tensor, i64 base, const Work<config>& work, 
   });
 }
 
-// The state tile of 16 bits that compute_out reads, from pairs of neighbours in p. Each warp brings
-// its 16 rows of n into the order of shared memory and copies them out, 16 bytes a thread.
+// The state of 16 bits that compute_out reads, from pairs of neighbours in p. Each warp brings its 16
+// rows of n into whole rows through shared memory and writes them, 16 bytes a thread.
 template <FwdPassStateConfig config>
-__device__ void write_tile(u16* tile, const Work<config>& work, const u32* pairs,
+__device__ void write_tile(u16* state, const Work<config>& work, const u32* pairs,
                            FwdPassStateShared<config>& shared) {
-  constexpr int width = config.width();
+  constexpr int width = config.width(), to_width = width_of(config.p);
+  constexpr int kVectors = width / 8;  // of 16 bytes, in a row
   const int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32, warpgroup = threadIdx.x / 128;
 #pragma unroll
   for (int c = 0; c < config.p_tile / width; ++c) {
     u16(*rows)[width] = &shared.state[warpgroup][c][16 * warp];
 #pragma unroll
-    for (int j = 0; j < width / 8; j += 2) {
+    for (int j = 0; j < kVectors; j += 2) {
       // Matrices: rows 0..7 and 8..15 of column tile j, the same of j + 1.
       const u32* s = pairs + c * (width / 4) + 2 * j;
       const u32 row = lane % 16, column = 16 * (j + lane / 16);
       stmatrix_x4(shared_address(rows) + swizzled<width>(row, column), s[0], s[1], s[2], s[3]);
     }
     __syncwarp();
-    const i64 n = work.n0 + 64 * warpgroup + 16 * warp;
-    const i64 at = ((work.p0 / width + c) * i64{config.n_pad()} + n) * width;
-    uint4* to = reinterpret_cast<uint4*>(tile + at);
-    const uint4* from = reinterpret_cast<const uint4*>(rows);
+    u8* to = reinterpret_cast<u8*>(state);
+    const u8* from = reinterpret_cast<const u8*>(rows);
 #pragma unroll
-    for (int i = lane; i < 2 * width; i += 32) to[i] = from[i];
+    for (int i = lane; i < 16 * kVectors; i += 32) {
+      const int row = i / kVectors, column = i % kVectors * 8;
+      const int n = work.n0 + 64 * warpgroup + 16 * warp + row, p = work.p0 + c * width + column;
+      if (config.p_pad() > state_cols(config.p) && p >= state_cols(config.p)) continue;
+      const i64 at = i64{p / to_width} * (config.n_pad() * 2 * to_width) +
+                     swizzled<to_width>(n, p % to_width * 2);
+      *reinterpret_cast<uint4*>(to + at) =
+          *reinterpret_cast<const uint4*>(from + swizzled<width>(row, 2 * column));
+    }
     __syncwarp();
   }
 }
@@ -193,7 +200,7 @@ template <FwdPassStateConfig config>
 struct Walker {
   static constexpr int q = config.q;
   static constexpr int kAccumulators = config.p_tile / 2;
-  static constexpr i64 kTileElements = i64{config.p_pad()} * config.n_pad();
+  static constexpr i64 kTileElements = state_elements(config.p, config.n);
   static constexpr bool kMayWriteMore = config.packing != Packing::kRuns;  // than final_states
   static_assert(config.packing == Packing::kNone || config.ragged);
 
