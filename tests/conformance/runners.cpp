@@ -33,20 +33,29 @@ bool may_refuse(const Runner& runner) { return runner.backend == "cuda/sm90"; }
 
 std::int64_t next_multiple_of_8(std::int64_t size) { return (size + 7) / 8 * 8; }
 
-// x, B and C in bf16; the rest keeps its dtype, or all of it is bf16 too and rows are aligned.
-CaseSpec in_bf16(CaseSpec spec, bool all) {
-  const DType wanted = all ? DType::kBF16 : spec.dtype;
-  spec.dt_dtype = all ? wanted : spec.dt_dtype.value_or(wanted);
-  spec.z_dtype = all ? wanted : spec.z_dtype.value_or(wanted);
-  for (DType* dtype : {&spec.D_dtype, &spec.dt_bias_dtype}) {
-    if (*dtype == spec.dtype) *dtype = DType::kBF16;
-  }
+// x, B and C in bf16; the rest keeps its dtype.
+CaseSpec in_bf16(CaseSpec spec) {
+  const DType wanted = spec.dtype;
+  spec.dt_dtype = spec.dt_dtype.value_or(wanted);
+  spec.z_dtype = spec.z_dtype.value_or(wanted);
+  if (spec.D_dtype == wanted) spec.D_dtype = DType::kBF16;
+  if (spec.dt_bias_dtype == wanted) spec.dt_bias_dtype = DType::kBF16;
   spec.dtype = DType::kBF16;
   spec.B_dtype = spec.C_dtype = std::nullopt;
-  if (all) {
-    spec.p = next_multiple_of_8(spec.p);
-    spec.n = next_multiple_of_8(spec.n);
-  }
+  return spec;
+}
+
+// z too, and rows of whole 16 bytes.
+CaseSpec aligned(CaseSpec spec) {
+  spec = in_bf16(spec);
+  spec.z_dtype = DType::kBF16;
+  spec.p = next_multiple_of_8(spec.p);
+  spec.n = next_multiple_of_8(spec.n);
+  return spec;
+}
+
+CaseSpec contiguous(CaseSpec spec) {
+  spec.layout = testkit::Layout::kContiguous;
   return spec;
 }
 
@@ -120,12 +129,12 @@ void Conformance::expect_right(const CaseSpec& spec, int q, const std::string& w
 }
 
 Case Conformance::make(CaseSpec spec) const {
-  if (GetParam().isa == "avx512_bf16") return Case(in_bf16(spec, false));
+  if (GetParam().isa == "avx512_bf16") return Case(in_bf16(spec));
   Case c(spec);
   if (!may_refuse(GetParam())) return c;
-  for (bool all : {false, true}) {
+  for (const CaseSpec& next : {in_bf16(spec), aligned(spec), contiguous(aligned(spec))}) {
     if (refusal(c).empty()) break;
-    c = Case(in_bf16(spec, all));
+    c = Case(next);
   }
   return c;
 }

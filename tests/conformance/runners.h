@@ -43,8 +43,9 @@ class Conformance : public testing::TestWithParam<Runner> {
   bool on_gpu() const { return GetParam().on_gpu(); }
   Options with(const Options& options, int q = 0) const { return GetParam().with(options, q); }
 
-  // The case as far as this runner takes it: where it multiplies in bf16, x, B and C are bf16;
-  // where it moves 16 bytes at a time, p and n are the next multiples of 8.
+  // The case as far as this runner takes it: where it multiplies in bf16, x, B and C are bf16. For
+  // "cuda/sm90", which moves 16 bytes at a time, p and n become multiples of 8 where nothing less
+  // helps, and then the layout contiguous.
   testkit::Case make(testkit::CaseSpec spec) const;
 
   void call(const Inputs& inputs, const Outputs& outputs, const Options& options, int q = 0) const;

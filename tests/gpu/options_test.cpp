@@ -81,11 +81,10 @@ TEST_P(Compilations, NoneForAnOption) {
         EXPECT_EQ(cuda::compilations(), first) << option.what << ", " << name_of(dtype);
       }
     }
-    for (auto [b, l, h] : {std::array<std::int64_t, 3>{3, 150, 4}, {1, 1, 4}, {1, 700, 30}}) {
+    for (auto [b, l] : {std::pair<std::int64_t, std::int64_t>{3, 150}, {1, 1}, {1, 700}}) {
       CaseSpec spec = bare(dtype);
       spec.b = b;
       spec.l = l;
-      spec.h = h;
       expect_right(spec, 0, "sizes");
       EXPECT_EQ(cuda::compilations(), first) << "l " << l << ", " << name_of(dtype);
     }
