@@ -194,19 +194,24 @@ def triton_call(t, shape):
     return call, result
 
 
+def measure_triton(t, shape, flags, flush):
+    try:
+        call, result = triton_call(t, shape)
+        times = measure(call, flags.repeat, flush)
+        if "cu_seqlens" not in t:
+            times["err"] = error(t, result["y"])
+        return times
+    except Exception as failure:  # it does not take every shape
+        return {"failed": str(failure).splitlines()[0][:100]}
+
+
 def run_row(library, name, shape, options, flags):
     t = make(shape, **options)
     flush = sum(v.nbytes for v in t.values()) < 200 << 20
     row = {"name": name, "shape": shape[:6], "opponent_chunk": shape[6],
            "dtype": str(t["x"].dtype).split(".")[-1]}
-    call, result = triton_call(t, shape)
-    try:
-        row["triton"] = measure(call, flags.repeat, flush)
-        if "cu_seqlens" not in t:
-            row["triton"]["err"] = error(t, result["y"])
-    except Exception as failure:  # it does not take every shape
-        row["triton"] = {"failed": str(failure).splitlines()[0][:100]}
-    result.clear()
+    row["triton"] = {"failed": "not asked for"} if flags.alone else measure_triton(t, shape, flags,
+                                                                                 flush)
     row["ours"] = []
     for backend, config in [(None, None)] + flags.also:
         y = torch.full_like(t["x"], float("nan"), memory_format=torch.contiguous_format)
@@ -285,6 +290,7 @@ def main():
     parser.add_argument("--only", help="rows whose names contain one of these, comma-separated")
     parser.add_argument("--also", action="append", default=[], metavar="BACKEND[:CONFIG]",
                         help="measure this too, beside the default plan")
+    parser.add_argument("--alone", action="store_true", help="without the opponent")
     parser.add_argument("--repeat", type=int, default=20)
     parser.add_argument("--json", help="write all figures here")
     parser.add_argument("--markdown", help="write the table here")

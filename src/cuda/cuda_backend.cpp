@@ -30,7 +30,7 @@ void complete(PlanData& plan) {
 
 void prepare(const PlanData& plan) {
   const ContextGuard guard(plan.device.index);
-  std::vector<cuda::KernelKey> keys;
+  std::vector<cuda::KernelKey> keys = details(plan).siblings;
   for (const cuda::Step& step : details(plan).steps) {
     if (!step.key.file.empty()) keys.push_back(step.key);
   }

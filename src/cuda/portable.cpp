@@ -110,22 +110,24 @@ int tile_of(std::int64_t size, int most) {
   return std::min(round_up(static_cast<int>(size), 16), most);
 }
 
-// Small slices where few heads would leave multiprocessors idle.
-Tiles state_tiles(const Problem& problem, const DeviceInfo& device) {
-  const std::int64_t walks = problem.sequences * problem.h;
-  const bool few = !problem.batch_invariant && walks < 2 * device.multiprocessors;
+Tiles state_tiles(const Problem& problem, bool small) {
   const bool wide = io_of(problem) == Element::kF32;
-  const int p_tile = tile_of(problem.p, few ? 32 : 64);
-  const int n_tile = tile_of(problem.n, few ? 32 : wide ? 64 : 128);
+  const int p_tile = tile_of(problem.p, small ? 32 : 64);
+  const int n_tile = tile_of(problem.n, small ? 32 : wide ? 64 : 128);
   const int warps_p = p_tile % 32 == 0 ? 2 : 1, warps_n = n_tile % 32 == 0 ? 2 : 1;
   return {p_tile, n_tile, warps_p, warps_n, 32, wide ? 3 : 4};
+}
+
+// Where few heads would leave multiprocessors idle.
+bool wants_small_slices(const Problem& problem, const DeviceInfo& device) {
+  return !problem.batch_invariant && problem.sequences * problem.h < 2 * device.multiprocessors;
 }
 
 Config default_config(const Problem& problem, const DeviceInfo& device) {
   const bool wide = io_of(problem) != Element::kBF16;
   Config config;
   config.route = Route::kStaged;
-  config.state = state_tiles(problem, device);
+  config.state = state_tiles(problem, wants_small_slices(problem, device));
   const int heads = static_cast<int>(std::min<std::int64_t>(problem.heads_per_group(), 8));
   const int wanted = problem.chunk_size == 0 ? 64 : static_cast<int>(problem.chunk_size);
   // From the tiles that are fastest where they fit to those that fit anywhere.
@@ -137,6 +139,14 @@ Config default_config(const Problem& problem, const DeviceInfo& device) {
     if (refuses_config(problem, device, config).empty()) break;
   }
   return config;
+}
+
+KernelKey state_key(const DeviceInfo& device, const PortableFwdPassStateConfig& c) {
+  return key_of(device, "portable/fwd_pass_state.cuh", "fwd_pass_state",
+                expression("PortableFwdPassStateConfig", c.p, c.n, c.q, c.io, c.packing, c.x_load,
+                           c.B_load, c.p_tile, c.n_tile, c.warps_p, c.warps_n, c.token_tile,
+                           c.stages),
+                "PortableFwdPassStateParams", c.threads());
 }
 
 StagedPlan plan(const Problem& problem, const DeviceInfo& device, const Config& config) {
@@ -151,11 +161,12 @@ StagedPlan plan(const Problem& problem, const DeviceInfo& device, const Config& 
   plan.workspace =
       workspace_of(problem, config.q, cumsum.compensated, state_bytes(s.io, s.p, s.n));
   add_shared_steps(problem, device, cumsum, plan);
-  plan.steps[kFwdPassState].key =
-      key_of(device, "portable/fwd_pass_state.cuh", "fwd_pass_state",
-             expression("PortableFwdPassStateConfig", s.p, s.n, s.q, s.io, s.packing, s.x_load,
-                        s.B_load, s.p_tile, s.n_tile, s.warps_p, s.warps_n, s.token_tile, s.stages),
-             "PortableFwdPassStateParams", s.threads());
+  plan.steps[kFwdPassState].key = state_key(device, s);
+  for (bool small : {true, false}) {
+    Config other = config;
+    other.state = state_tiles(problem, small);
+    plan.siblings.push_back(state_key(device, state_config(problem, other)));
+  }
   plan.steps[kFwdPassState].shared_bytes = static_cast<unsigned>(s.shared_bytes());
   const std::int64_t fit = device.shared_per_multiprocessor / (o.shared_bytes() + 1024);
   const int most = std::max(1, 384 / o.threads());  // more would leave too few registers

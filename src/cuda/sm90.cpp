@@ -1,5 +1,6 @@
 // The kernels for compute capability 9.0: what they take, which tiles, their launches.
 #include <algorithm>
+#include <vector>
 
 #include "cuda/driver.h"
 #include "cuda/launch.h"
@@ -96,31 +97,40 @@ std::string refuses_config(const Problem& problem, const DeviceInfo& device,
   return "";
 }
 
-// Slices of the state: as large as leaves work for every multiprocessor. A larger slice reads x and
-// B fewer times.
+// Slices of the state, the largest first. A larger one reads x and B fewer times.
+std::vector<Tiles> slices_of(const Problem& problem) {
+  const int width = width_of(static_cast<int>(problem.p));
+  std::vector<Tiles> slices;
+  if (problem.n > 64) slices.push_back({width, 2, 3});
+  slices.push_back({width, 1, 4});
+  if (width > 32) slices.push_back({32, 1, 6});
+  return slices;
+}
+
+// The largest slices that leave work for every multiprocessor.
 Tiles state_tiles(const Problem& problem, const DeviceInfo& device, const Config& config) {
   const std::int64_t walks = problem.sequences * problem.h;
-  for (const Tiles& tiles : {Tiles{64, 2, 3}, Tiles{64, 1, 4}, Tiles{32, 1, 6}}) {
+  const std::vector<Tiles> slices = slices_of(problem);
+  for (const Tiles& tiles : slices) {
     Config candidate = config;
     candidate.state = tiles;
     const FwdPassStateConfig c = state_config(problem, candidate);
-    if (c.n_pad() % (64 * c.warpgroups) != 0 || (c.p_tile > 64 && problem.p < c.p_tile)) continue;
     if (problem.batch_invariant || walks * c.p_slices() * c.n_slices() >= device.multiprocessors) {
       return tiles;
     }
   }
-  return {32, 1, 6};
+  return slices.back();
 }
 
-// As many heads share C B^T as leave about two turns for every multiprocessor, and as many stages
-// as fit.
+// As many heads share C B^T as leave a turn for about every multiprocessor, and as many stages as
+// fit.
 Tiles out_tiles(const Problem& problem, const DeviceInfo& device, const Config& config) {
   const std::int64_t per_group = problem.heads_per_group();
   const std::int64_t slots = slots_of(problem, config.q);
   int heads = 1;
   for (int candidate = 2; candidate <= 16; ++candidate) {
     if (per_group % candidate != 0) continue;
-    const bool enough = slots * (problem.h / candidate) >= 2 * device.multiprocessors;
+    const bool enough = slots * (problem.h / candidate) * 10 >= 9 * device.multiprocessors;
     if (enough || (problem.batch_invariant && candidate <= 8)) heads = candidate;
   }
   for (const Tiles& tiles :
@@ -145,6 +155,13 @@ Config default_config(const Problem& problem, const DeviceInfo& device) {
   }
 }
 
+KernelKey state_key(const DeviceInfo& device, const FwdPassStateConfig& c) {
+  return key_of(device, "sm90/fwd_pass_state.cuh", "fwd_pass_state",
+                expression("FwdPassStateConfig", c.p, c.n, c.q, c.io, c.packing, c.ragged, c.p_tile,
+                           c.warpgroups, c.stages),
+                "FwdPassStateParams", c.threads());
+}
+
 StagedPlan plan(const Problem& problem, const DeviceInfo& device, const Config& config) {
   const FwdPassStateConfig s = state_config(problem, config);
   const ComputeOutConfig o = out_config(problem, config);
@@ -157,11 +174,12 @@ StagedPlan plan(const Problem& problem, const DeviceInfo& device, const Config& 
   plan.workspace =
       workspace_of(problem, config.q, false, std::int64_t{2} * state_elements(s.p, s.n));
   add_shared_steps(problem, device, cumsum, plan);
-  plan.steps[kFwdPassState].key =
-      key_of(device, "sm90/fwd_pass_state.cuh", "fwd_pass_state",
-             expression("FwdPassStateConfig", s.p, s.n, s.q, s.io, s.packing, s.ragged, s.p_tile,
-                        s.warpgroups, s.stages),
-             "FwdPassStateParams", s.threads());
+  plan.steps[kFwdPassState].key = state_key(device, s);
+  for (const Tiles& tiles : slices_of(problem)) {
+    Config other = config;
+    other.state = tiles;
+    plan.siblings.push_back(state_key(device, state_config(problem, other)));
+  }
   plan.steps[kFwdPassState].shared_bytes = static_cast<unsigned>(s.shared_bytes());
 
   // 1 KiB of each block's shared memory is the system's.
@@ -217,7 +235,7 @@ void run_fwd_pass_state(const StagedCall& call) {
   FwdPassStateParams params{};
   fill_common(call, params);
   params.states = states_of(call);
-  if (problem.l > 0) {
+  if (problem.l > 0 && problem.sequences > 0) {
     params.x_map = tensor_map(call.buffers.x, problem, problem.p, problem.h, c.width(), c.q);
     params.B_map = tensor_map(call.buffers.B, problem, problem.n, problem.g, 64, c.q);
   }
@@ -232,7 +250,7 @@ void run_compute_out(const StagedCall& call) {
   const Step& step = call.plan.steps[kComputeOut];
   ComputeOutParams params{};
   fill_common(call, params);
-  if (params.chunking.slots == 0) return;  // TMA describes no tensor without tokens
+  if (params.chunking.slots == 0 || problem.sequences == 0) return;  // TMA describes no tensor without tokens
   params.states = states_of(call);
   params.x_map = tensor_map(call.buffers.x, problem, problem.p, problem.h, c.width(), c.q);
   if (c.z) {

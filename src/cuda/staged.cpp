@@ -9,11 +9,8 @@ namespace chunkscan::cuda {
 
 namespace {
 
-constexpr int kFewHeads = 8, kManyHeads = 32;
-
-int heads_of_block(const Problem& problem) {
-  return problem.h <= kFewHeads ? kFewHeads : kManyHeads;
-}
+// A warp for each: blocks enough for every multiprocessor, also where tokens are few.
+constexpr int kCumsumHeads = 8;
 
 void run_find_runs(const StagedCall& call) {
   if (call.problem.packing != chunkscan::Packing::kSeqIdx) return;
@@ -34,13 +31,15 @@ void run_chunk_cumsum(const StagedCall& call) {
   params.A = tensor_of(call.buffers.A, DType::kF32);
   params.dt_bias = tensor_of(call.buffers.dt_bias, problem.dt_bias);
   params.y = tensor_of(call.buffers.y, problem.y);
+  params.chunk_states = tensor_of(call.buffers.chunk_states, problem.chunk_states);
+  params.chunk_states_rows = problem.state_every > 0 ? problem.l / problem.state_every : 0;
   params.h = static_cast<int>(problem.h);
   params.p = static_cast<int>(problem.p);
+  params.n = static_cast<int>(problem.n);
   params.dt_min = problem.dt_min;
   params.dt_max = problem.dt_max;
   params.softplus = problem.dt_softplus;
-  const int heads = heads_of_block(problem);
-  const std::int64_t head_blocks = (problem.h + heads - 1) / heads;
+  const std::int64_t head_blocks = (problem.h + kCumsumHeads - 1) / kCumsumHeads;
   std::int64_t blocks = slots_of(problem, call.config.q) * head_blocks;
   if (problem.packing == chunkscan::Packing::kSeqIdx) blocks = resident_blocks(call, step, blocks);
   // Without a chunk there are still rows of y to zero.
@@ -61,7 +60,7 @@ bool needs_states(const Problem& problem, const Config& config) {
 void add_shared_steps(const Problem& problem, const DeviceInfo& device, ChunkCumsumConfig config,
                       StagedPlan& plan) {
   constexpr int kBlocks = 8;
-  config.heads = heads_of_block(problem);
+  config.heads = kCumsumHeads;
   const ChunkCumsumConfig& c = config;
   plan.steps[kChunkCumsum].key = key_of(
       device, "chunk_cumsum.cuh", "chunk_cumsum",

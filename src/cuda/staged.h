@@ -4,6 +4,7 @@
 
 #include <array>
 #include <string>
+#include <vector>
 
 #include "cuda/driver_types.h"
 #include "cuda/jit.h"
@@ -26,6 +27,9 @@ enum StepIndex { kCountRuns, kWriteRuns, kChunkCumsum, kFwdPassState, kComputeOu
 struct StagedPlan {
   std::array<Step, kSteps> steps;
   Workspace workspace;
+  // What plans of the same model with other b and l may use: prepared together, so that a server
+  // compiles nothing once it is warm.
+  std::vector<KernelKey> siblings;
 };
 
 // One run.

@@ -22,18 +22,29 @@ constexpr float kDecayLimit = 160.0f;     // 2^-160 is 0 in fp32
 
 __device__ inline float softplus(float v) { return v > 30.0f ? v : log1pf(expf(v)); }
 
-// Rows of y that belong to no sequence.
+// Rows [begin, end) of dimension 1 of a tensor whose further dimensions have these sizes.
+template <ChunkCumsumConfig config>
+__device__ void zero_rows(const Tensor& tensor, i64 begin, i64 end, int h, int p, int n) {
+  const i64 row = i64{h} * p * n, step = i64{gridDim.x} * config.threads();
+  for (i64 i = begin * row + i64{blockIdx.x} * config.threads() + threadIdx.x; i < end * row;
+       i += step) {
+    const i64 column = i % row;
+    store(tensor,
+          i / row * tensor.strides[1] + column / (p * n) * tensor.strides[2] +
+              column / n % p * tensor.strides[3] + column % n * tensor.strides[4],
+          0.0f);
+  }
+}
+
+// What no sequence writes.
 template <ChunkCumsumConfig config>
 __device__ void zero_the_rest(const ChunkCumsumParams& params) {
   if constexpr (config.packing == Packing::kOffsets) {
     const Chunking& c = params.chunking;
-    const i64 width = i64{params.h} * params.p;
-    const i64 begin = offset_at(c, c.sequences) * width, end = c.l * width;
-    const i64 step = i64{gridDim.x} * config.threads();
-    for (i64 i = begin + i64{blockIdx.x} * config.threads() + threadIdx.x; i < end; i += step) {
-      const i64 t = i / width, head = i % width / params.p, p = i % params.p;
-      const i64* strides = params.y.strides;
-      store(params.y, t * strides[1] + head * strides[2] + p * strides[3], 0.0f);
+    zero_rows<config>(params.y, offset_at(c, c.sequences), c.l, params.h, params.p, 1);
+    if (c.sequences == 0 && params.chunk_states.data) {
+      zero_rows<config>(params.chunk_states, 0, params.chunk_states_rows, params.h, params.p,
+                        params.n);
     }
   }
 }

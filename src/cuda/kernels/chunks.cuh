@@ -6,11 +6,10 @@
 namespace chunkscan::cuda {
 
 struct Chunk {
-  i64 row;               // of the batch
-  i64 begin;             // token in the row
-  int len;               // 0 = the slot is empty
-  bool first;            // no chunk of its sequence before it
-  i64 chunk_states_row;  // of its sequence, where the state after it goes; -1 = nowhere
+  i64 row;     // of the batch
+  i64 begin;   // token in the row
+  int len;     // 0 = the slot is empty
+  bool first;  // no chunk of its sequence before it
 };
 
 struct Span {
@@ -61,27 +60,26 @@ __device__ inline i64 slots(const Chunking& c) {
   return c.slots;
 }
 
+__device__ inline int length_of(i64 left, int q) {
+  return left <= 0 ? 0 : left < q ? static_cast<int>(left) : q;
+}
+
 // Chunk j of a sequence.
 template <int q, Packing packing>
 __device__ inline Chunk chunk_of(const Chunking& c, i64 sequence, i64 j) {
   const Span span = tokens_of<packing>(c, sequence);
-  i64 begin = span.begin + j * q, end = span.end, row = -1;
+  i64 begin = span.begin + j * q, end = span.end;
   if (packing != Packing::kRuns && c.state_every != 0) {
     const i64 k = j / c.chunks_per_state;
     begin = span.begin + k * c.state_every + j % c.chunks_per_state * q;
     const i64 cut = span.begin + (k + 1) * c.state_every;
-    if (cut <= end) {
-      if (begin + q >= cut) row = k;
-      end = cut;
-    }
+    if (cut < end) end = cut;
   }
-  const i64 left = end - begin;
   Chunk chunk;
   chunk.row = packing == Packing::kNone ? sequence : packing == Packing::kRuns ? begin / c.l : 0;
   chunk.begin = packing == Packing::kRuns ? begin - chunk.row * c.l : begin;
-  chunk.len = left <= 0 ? 0 : left < q ? static_cast<int>(left) : q;
+  chunk.len = length_of(end - begin, q);
   chunk.first = j == 0;
-  chunk.chunk_states_row = row;
   return chunk;
 }
 
@@ -106,13 +104,37 @@ __device__ inline Chunk chunk_at(const Chunking& c, i64 slot) {
 // The chunks that one block of fwd_pass_state goes through: a sequence's; kRuns: all of a row's.
 template <int q, Packing packing>
 struct ChunkWalk {
-  i64 sequence, j = 0;
-  Chunk chunk;  // empty: the end
+  i64 start, end;  // of the sequence
+  i64 cut;         // the next multiple of state_every
+  Chunk chunk;     // empty: the end
 
-  __device__ ChunkWalk(const Chunking& c, i64 sequence) : sequence(sequence) {
-    chunk = chunk_of<q, packing>(c, sequence, 0);
+  __device__ ChunkWalk(const Chunking& c, i64 sequence) {
+    const Span span = tokens_of<packing>(c, sequence);
+    start = span.begin;
+    end = span.end;
+    cut = start + c.state_every;
+    chunk.row = packing == Packing::kNone ? sequence : 0;
+    chunk.begin = start;
+    chunk.first = true;
+    set_length(c);
   }
-  __device__ void next(const Chunking& c) { chunk = chunk_of<q, packing>(c, sequence, ++j); }
+  __device__ void next(const Chunking& c) {
+    chunk.begin += chunk.len;
+    chunk.first = false;
+    if (c.state_every != 0 && chunk.begin == cut) cut += c.state_every;
+    set_length(c);
+  }
+  __device__ void set_length(const Chunking& c) {
+    const i64 stop = c.state_every != 0 && cut < end ? cut : end;
+    chunk.len = length_of(stop - chunk.begin, q);
+  }
+  // Row of chunk_states for the state after the chunk, of a sequence with `before` rows before it;
+  // -1: none. Bad contents of cu_seqlens stay inside the buffer.
+  __device__ i64 chunk_states_row(const Chunking& c, i64 before) const {
+    if (chunk.begin + chunk.len != cut) return -1;
+    const i64 row = before + (cut - start) / c.state_every - 1;
+    return packing == Packing::kNone || row < c.l / c.state_every ? row : -1;
+  }
 };
 
 template <int q>
@@ -123,7 +145,6 @@ struct ChunkWalk<q, Packing::kRuns> {
 
   __device__ ChunkWalk(const Chunking& c, i64 row) : run(c.row_runs[row]) {
     chunk.row = row;
-    chunk.chunk_states_row = -1;
     start(c, 0);
   }
   __device__ void next(const Chunking& c) {
@@ -143,10 +164,8 @@ struct ChunkWalk<q, Packing::kRuns> {
     run_end = begin < c.l ? c.runs[run + 1] - chunk.row * c.l : begin;
     set_length();
   }
-  __device__ void set_length() {
-    const i64 left = run_end - chunk.begin;
-    chunk.len = left < q ? static_cast<int>(left) : q;
-  }
+  __device__ void set_length() { chunk.len = length_of(run_end - chunk.begin, q); }
+  __device__ i64 chunk_states_row(const Chunking&, i64) const { return -1; }
 };
 
 // Whether the sequence starts with nothing though another went before it in the walk.
@@ -196,15 +215,6 @@ __device__ inline i64 chunk_states_before(const Chunking& c, i64 sequence) {
     for (int step = 16; step > 0; step /= 2) rows += __shfl_xor_sync(~0u, rows, step);
   }
   return rows;
-}
-
-// Row of chunk_states for the state after the chunk, of a sequence with `before` rows before it;
-// -1: none. Bad contents of cu_seqlens stay inside the buffer.
-template <Packing packing>
-__device__ inline i64 chunk_states_row(const Chunking& c, const Chunk& chunk, i64 before) {
-  if (packing == Packing::kRuns || chunk.chunk_states_row < 0) return -1;
-  const i64 row = before + chunk.chunk_states_row;
-  return packing == Packing::kNone || row < c.l / c.state_every ? row : -1;
 }
 
 // visit(row) for the rows of chunk_states that no sequence fills: each sequence takes its share.

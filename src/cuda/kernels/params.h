@@ -59,8 +59,10 @@ struct ChunkCumsumParams {
   Chunking chunking;
   Decay decay;
   Tensor dt, A, dt_bias;
-  Tensor y;  // whose rows outside every sequence are zeroed
-  int h, p;
+  Tensor y;             // whose rows outside every sequence are zeroed
+  Tensor chunk_states;  // which is zeroed where there is no sequence at all; (1, rows, h, p, n)
+  i64 chunk_states_rows;
+  int h, p, n;
   float dt_min, dt_max;
   bool softplus;
 };

@@ -267,7 +267,7 @@ struct Block {
       multiply(shared.stage[stage]);
       if (chunk_states && walk.at_last_tile()) {
         const i64* strides = params.chunk_states.strides;
-        const i64 row = chunk_states_row<config.packing>(params.chunking, chunk, rows_before);
+        const i64 row = walk.chunk_states_row(params.chunking, rows_before);
         if (row >= 0) write(params.chunk_states, chunk.row * strides[0] + row * strides[1]);
       }
       walk.next();

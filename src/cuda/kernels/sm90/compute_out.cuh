@@ -354,6 +354,9 @@ __device__ void compute_out(const ComputeOutParams& params) {
     shared.chunks.init(4 * config.warpgroups());
     shared.heads.init(4 * config.warpgroups());
     fence_barrier_init();
+    prefetch_map(params.x_map);
+    prefetch_map(params.B_map);
+    prefetch_map(params.C_map);
   }
   __syncthreads();
   wait_for_dependencies();
