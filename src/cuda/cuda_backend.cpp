@@ -1,5 +1,7 @@
 #include "cuda/cuda_backend.h"
 
+#include <algorithm>
+
 #include "cuda/device.h"
 #include "cuda/driver.h"
 #include "cuda/scratch.h"
@@ -30,10 +32,13 @@ void complete(PlanData& plan) {
 
 void prepare(const PlanData& plan) {
   const ContextGuard guard(plan.device.index);
-  std::vector<cuda::KernelKey> keys = details(plan).siblings;
-  for (const cuda::Step& step : details(plan).steps) {
-    if (!step.key.file.empty()) keys.push_back(step.key);
-  }
+  std::vector<cuda::KernelKey> keys;
+  const auto add = [&keys](const cuda::KernelKey& key) {
+    const bool known = std::find(keys.begin(), keys.end(), key) != keys.end();
+    if (!key.file.empty() && !known) keys.push_back(key);
+  };
+  for (const cuda::Step& step : details(plan).steps) add(step.key);
+  for (const cuda::KernelKey& key : details(plan).siblings) add(key);
   cuda::prepare(keys);
 }
 

@@ -160,7 +160,7 @@ StagedPlan plan(const Problem& problem, const DeviceInfo& device, const Config& 
   StagedPlan plan;
   plan.workspace =
       workspace_of(problem, config.q, cumsum.compensated, state_bytes(s.io, s.p, s.n));
-  add_shared_steps(problem, device, cumsum, plan);
+  add_shared_steps(problem, device, cumsum, plan.steps);
   plan.steps[kFwdPassState].key = state_key(device, s);
   for (bool small : {true, false}) {
     Config other = config;

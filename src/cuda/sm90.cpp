@@ -1,5 +1,6 @@
 // The kernels for compute capability 9.0: what they take, which tiles, their launches.
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "cuda/driver.h"
@@ -133,22 +134,32 @@ Tiles out_tiles(const Problem& problem, const DeviceInfo& device, const Config& 
     const bool enough = slots * (problem.h / candidate) * 10 >= 9 * device.multiprocessors;
     if (enough || (problem.batch_invariant && candidate <= 8)) heads = candidate;
   }
-  for (const Tiles& tiles :
-       {Tiles{heads, 64, 2, 2}, Tiles{heads, 64, 3, 1}, Tiles{heads, 64, 2, 1}}) {
+  const auto fits = [&](const Tiles& tiles, std::int64_t bytes) {
     Config candidate = config;
     candidate.out = tiles;
-    if (out_config(problem, candidate).shared_bytes() <= device.shared_per_block_optin) {
-      return tiles;
-    }
+    return out_config(problem, candidate).shared_bytes() <= bytes;
+  };
+  // One warpgroup leaves room for a second block, which hides more than stages do.
+  const Tiles small = {heads, 64, 2, 1};
+  if (config.q == 64 && fits(small, device.shared_per_multiprocessor / 2 - 1024)) return small;
+  for (const Tiles& tiles : {Tiles{heads, 64, 2, 2}, Tiles{heads, 64, 3, 1}, small}) {
+    if (fits(tiles, device.shared_per_block_optin)) return tiles;
   }
   return {heads, 64, 1, 1};
+}
+
+// Short sequences: where 128 tokens a chunk would leave multiprocessors idle or chunks half empty.
+int chunk_of_plan(const Problem& problem, const DeviceInfo& device) {
+  if (problem.chunk_size != 0) return problem.chunk_size <= 64 ? 64 : 128;
+  if (problem.batch_invariant) return 128;
+  const bool few = slots_of(problem, 128) * problem.h < 4 * device.multiprocessors;
+  return problem.l <= 64 || (few && problem.l <= 1024) ? 64 : 128;
 }
 
 Config default_config(const Problem& problem, const DeviceInfo& device) {
   Config config;
   config.route = Route::kStaged;
-  config.q = problem.chunk_size != 0 && problem.chunk_size <= 64 ? 64 : 128;
-  for (;; config.q = 64) {
+  for (config.q = chunk_of_plan(problem, device);; config.q = 64) {
     config.state = state_tiles(problem, device, config);
     config.out = out_tiles(problem, device, config);
     if (config.q == 64 || refuses_config(problem, device, config).empty()) return config;
@@ -162,7 +173,8 @@ KernelKey state_key(const DeviceInfo& device, const FwdPassStateConfig& c) {
                 "FwdPassStateParams", c.threads());
 }
 
-StagedPlan plan(const Problem& problem, const DeviceInfo& device, const Config& config) {
+std::array<Step, kSteps> steps_of(const Problem& problem, const DeviceInfo& device,
+                                  const Config& config) {
   const FwdPassStateConfig s = state_config(problem, config);
   const ComputeOutConfig o = out_config(problem, config);
   ChunkCumsumConfig cumsum;
@@ -170,28 +182,44 @@ StagedPlan plan(const Problem& problem, const DeviceInfo& device, const Config& 
   cumsum.packing = s.packing;
   cumsum.split_weights = s.io == Element::kBF16;
 
-  StagedPlan plan;
-  plan.workspace =
-      workspace_of(problem, config.q, false, std::int64_t{2} * state_elements(s.p, s.n));
-  add_shared_steps(problem, device, cumsum, plan);
-  plan.steps[kFwdPassState].key = state_key(device, s);
-  for (const Tiles& tiles : slices_of(problem)) {
-    Config other = config;
-    other.state = tiles;
-    plan.siblings.push_back(state_key(device, state_config(problem, other)));
-  }
-  plan.steps[kFwdPassState].shared_bytes = static_cast<unsigned>(s.shared_bytes());
+  std::array<Step, kSteps> steps;
+  add_shared_steps(problem, device, cumsum, steps);
+  steps[kFwdPassState].key = state_key(device, s);
+  steps[kFwdPassState].shared_bytes = static_cast<unsigned>(s.shared_bytes());
 
   // 1 KiB of each block's shared memory is the system's.
   const std::int64_t fit = device.shared_per_multiprocessor / (o.shared_bytes() + 1024);
-  const int blocks = o.warpgroups() == 1 ? static_cast<int>(std::clamp<std::int64_t>(fit, 1, 2)) : 1;
-  plan.steps[kComputeOut].key = key_of(
-      device, "sm90/compute_out.cuh", "compute_out",
-      expression("ComputeOutConfig", o.p, o.n, o.q, o.io, o.packing, o.ragged, o.z, o.p_tile,
-                 o.stages, o.bc_stages),
-      "ComputeOutParams", o.threads(), blocks);
-  plan.steps[kComputeOut].shared_bytes = static_cast<unsigned>(o.shared_bytes());
-  plan.steps[kComputeOut].blocks_per_multiprocessor = blocks;
+  const int blocks =
+      o.warpgroups() == 1 ? static_cast<int>(std::clamp<std::int64_t>(fit, 1, 2)) : 1;
+  steps[kComputeOut].key =
+      key_of(device, "sm90/compute_out.cuh", "compute_out",
+             expression("ComputeOutConfig", o.p, o.n, o.q, o.io, o.packing, o.ragged, o.z, o.p_tile,
+                        o.stages, o.bc_stages),
+             "ComputeOutParams", o.threads(), blocks);
+  steps[kComputeOut].shared_bytes = static_cast<unsigned>(o.shared_bytes());
+  steps[kComputeOut].blocks_per_multiprocessor = blocks;
+  return steps;
+}
+
+StagedPlan plan(const Problem& problem, const DeviceInfo& device, const Config& config) {
+  StagedPlan plan;
+  const int elements =
+      state_elements(static_cast<int>(problem.p), static_cast<int>(problem.n));
+  plan.workspace = workspace_of(problem, config.q, false, std::int64_t{2} * elements);
+  plan.steps = steps_of(problem, device, config);
+  Config other = config;
+  for (int q : {64, 128}) {
+    if (problem.chunk_size != 0 && q != config.q) continue;
+    other.q = q;
+    other.out = out_tiles(problem, device, other);
+    other.state = slices_of(problem).front();
+    if (!refuses_config(problem, device, other).empty()) continue;
+    for (const Step& step : steps_of(problem, device, other)) plan.siblings.push_back(step.key);
+    for (const Tiles& tiles : slices_of(problem)) {
+      other.state = tiles;
+      plan.siblings.push_back(state_key(device, state_config(problem, other)));
+    }
+  }
   return plan;
 }
 
@@ -250,7 +278,7 @@ void run_compute_out(const StagedCall& call) {
   const Step& step = call.plan.steps[kComputeOut];
   ComputeOutParams params{};
   fill_common(call, params);
-  if (params.chunking.slots == 0 || problem.sequences == 0) return;  // TMA describes no tensor without tokens
+  if (problem.l == 0 || problem.sequences == 0) return;  // TMA describes no tensor without tokens
   params.states = states_of(call);
   params.x_map = tensor_map(call.buffers.x, problem, problem.p, problem.h, c.width(), c.q);
   if (c.z) {

@@ -58,18 +58,18 @@ bool needs_states(const Problem& problem, const Config& config) {
 }  // namespace
 
 void add_shared_steps(const Problem& problem, const DeviceInfo& device, ChunkCumsumConfig config,
-                      StagedPlan& plan) {
+                      std::array<Step, kSteps>& steps) {
   constexpr int kBlocks = 8;
   config.heads = kCumsumHeads;
   const ChunkCumsumConfig& c = config;
-  plan.steps[kChunkCumsum].key = key_of(
+  steps[kChunkCumsum].key = key_of(
       device, "chunk_cumsum.cuh", "chunk_cumsum",
       expression("ChunkCumsumConfig", c.q, c.heads, c.packing, c.compensated, c.split_weights),
       "ChunkCumsumParams", c.threads());
-  plan.steps[kChunkCumsum].blocks_per_multiprocessor = kBlocks;
+  steps[kChunkCumsum].blocks_per_multiprocessor = kBlocks;
   if (problem.packing != chunkscan::Packing::kSeqIdx) return;
   for (const auto& [index, count] : {std::pair{kCountRuns, true}, std::pair{kWriteRuns, false}}) {
-    plan.steps[index].key =
+    steps[index].key =
         key_of(device, "find_runs.cuh", "find_runs", expression("FindRunsConfig", count),
                "FindRunsParams", FindRunsConfig{}.threads());
   }

@@ -59,7 +59,7 @@ void run_staged(const Family& family, const StagedCall& call);
 
 // The steps that all families share: chunk_cumsum, and what finds the runs of seq_idx before it.
 void add_shared_steps(const Problem& problem, const DeviceInfo& device, ChunkCumsumConfig config,
-                      StagedPlan& plan);
+                      std::array<Step, kSteps>& steps);
 
 // What compute_out and others that loop over their work launch.
 std::int64_t resident_blocks(const StagedCall& call, const Step& step, std::int64_t turns);

@@ -16,6 +16,13 @@ __device__ inline float exp2_fast(float x) {
   return y;
 }
 
+// 1 / x, to about a unit in the last place.
+__device__ inline float reciprocal_fast(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 __device__ inline u32 mul_bf16x2(u32 a, u32 b) {
   u32 d;
   asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));

@@ -264,7 +264,9 @@ struct Rows {
         const_cast<u8*>(base + swizzled<Shared::kWidth>(row + 8 * below, 2 * p)));
   }
 
-  static __device__ float silu(float z) { return z / (1.0f + exp2_fast(-1.44269504f * z)); }
+  static __device__ float silu(float z) {
+    return z * reciprocal_fast(1.0f + exp2_fast(-1.44269504f * z));
+  }
 
   template <bool has_state>
   __device__ void run_head(const Chunk& tokens, int head, int p0,
@@ -302,6 +304,7 @@ struct Rows {
     wgmma_commit();
     wgmma_wait<0>();
     hold(Y);
+    hold(M);
     write(Y, D, tokens, head, p0, stage);
   }
 

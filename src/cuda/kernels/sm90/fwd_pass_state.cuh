@@ -234,9 +234,13 @@ struct Walker {
   }
 
   __device__ void run() {
-    u32 A[q / 16][4];
-    if (walk.chunk.len > 0) arrive(A, walk.chunk, cursor);
-    while (walk.chunk.len > 0) step(A);
+    u32 even[q / 16][4], odd[q / 16][4];  // tensor cores read one while the other is made
+    if (walk.chunk.len > 0) arrive(even, walk.chunk, cursor);
+    while (walk.chunk.len > 0) {
+      step(even, odd);
+      if (walk.chunk.len == 0) break;
+      step(odd, even);
+    }
     if (params.final_states.data) {
       write<config>(params.final_states, work.sequence * params.final_states.strides[0], work, S);
     }
@@ -270,8 +274,8 @@ struct Walker {
     weigh_B<config>(A, tokens, stage);
   }
 
-  // One chunk, whose weighted B is A; then A is the next one's.
-  __device__ void step(u32 (&A)[q / 16][4]) {
+  // One chunk, whose weighted B is A; the next one's goes to A_next.
+  __device__ void step(u32 (&A)[q / 16][4], u32 (&A_next)[q / 16][4]) {
     if (starts_empty<config.packing>(walk.chunk)) {
 #pragma unroll
       for (int i = 0; i < kAccumulators; ++i) S[i] = 0.0f;
@@ -305,17 +309,12 @@ struct Walker {
     }
     Cursor<config.stages> next_cursor = cursor;
     next_cursor.next();
-    u32 A_next[q / 16][4];  // the tensor cores still read A
     if (next.chunk.len > 0) arrive(A_next, next.chunk, next_cursor);
 
     wgmma_wait<0>();
     hold(S);
+    hold(A);
     cursor.release(shared.ring);
-#pragma unroll
-    for (int k = 0; k < q / 16; ++k) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) A[k][i] = A_next[k][i];
-    }
     if (kMayWriteMore && params.chunk_states.data) {
       const i64* strides = params.chunk_states.strides;
       const i64 row = walk.chunk_states_row(params.chunking, rows_before);
