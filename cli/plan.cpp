@@ -67,10 +67,11 @@ Action add_plan(CLI::App& app) {
   app.add_flag("--json", flags->json, kJsonHelp);
   flags->shape.add(app);
   flags->how.add(app);
-  app.add_option("--arch", flags->arch,
-                 fmt::format("Plan for this GPU architecture (sm_80, sm_90a, ...) or instruction set "
-                             "({}), whether the machine has it or not",
-                             fmt::join(all_cpu_instruction_sets(), " | ")))
+  app.add_option(
+         "--arch", flags->arch,
+         fmt::format("Plan for this GPU architecture (sm_80, sm_90a, ...) or instruction set "
+                     "({}), whether the machine has it or not",
+                     fmt::join(all_cpu_instruction_sets(), " | ")))
       ->type_name("NAME");
   return [flags] { return print_plan(*flags); };
 }

@@ -86,8 +86,7 @@ std::string Plan::to_string() const {
           ? data_->device_info.name + " (" + data_->device_info.architecture + ")"
           : std::to_string(threads()) + " threads";
   return chunkscan::to_string(data_->problem) + " on " + backend() + " [" + config() + "], " + who +
-         ", workspace " + std::to_string(workspace_bytes()) +
-         " bytes";
+         ", workspace " + std::to_string(workspace_bytes()) + " bytes";
 }
 
 }  // namespace chunkscan

@@ -39,7 +39,9 @@ TEST(Backends, AreListedBestFirst) {
   std::vector<std::string> names;
   for (const BackendInfo& info : backends()) {
     names.push_back(info.name);
-    if (!info.name.starts_with("cuda/")) EXPECT_TRUE(info.available) << info.reason;
+    if (!info.name.starts_with("cuda/")) {
+      EXPECT_TRUE(info.available) << info.reason;
+    }
     EXPECT_EQ(info.available, info.reason.empty()) << info.reason;
   }
   EXPECT_EQ(names, (std::vector<std::string>{"cuda/sm90", "cuda/portable", "cpu", "reference"}));

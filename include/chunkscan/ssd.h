@@ -78,7 +78,7 @@ struct Options {
   // "" = the device of the tensors; else a GPU architecture ("sm_90a") to plan for without having
   // one. Such a plan prints and can be packed (pack.h), but does not run.
   std::string architecture = {};
-  std::string config = {};   // "" = the backend's default; else what a Plan printed
+  std::string config = {};  // "" = the backend's default; else what a Plan printed
 };
 
 }  // namespace chunkscan

@@ -24,8 +24,8 @@ cuda::CUstream stream_of(void* stream) { return static_cast<cuda::CUstream>(stre
 
 template <const Family& family>
 void complete(PlanData& plan) {
-  auto staged = std::make_shared<StagedPlan>(
-      family.plan(plan.problem, plan.device_info, plan.config));
+  auto staged =
+      std::make_shared<StagedPlan>(family.plan(plan.problem, plan.device_info, plan.config));
   plan.workspace_bytes = staged->workspace.total;
   plan.details = std::move(staged);
 }
@@ -56,9 +56,9 @@ std::string unavailable() {
   for (const DeviceInfo& device : cuda::devices()) {
     if (major == 0 ? device.major >= 8 : device.major == major) return "";
   }
-  return major == 0 ? "expected a GPU of compute capability 8.0 or later, got none"
-                    : "expected a GPU of compute capability " + std::to_string(major) +
-                          ".x, got none";
+  return major == 0
+             ? "expected a GPU of compute capability 8.0 or later, got none"
+             : "expected a GPU of compute capability " + std::to_string(major) + ".x, got none";
 }
 
 template <const Family& family>

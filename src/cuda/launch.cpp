@@ -35,8 +35,8 @@ namespace {
 
 template <class Params>
 void fill_chunks(const StagedCall& call, Params& params) {
-  params.chunking = chunking_of(call.problem, call.buffers, call.config.q, call.plan.workspace,
-                                call.workspace);
+  params.chunking =
+      chunking_of(call.problem, call.buffers, call.config.q, call.plan.workspace, call.workspace);
   params.decay = decay_of(call.problem, call.plan.workspace, call.workspace);
   params.h = static_cast<int>(call.problem.h);
 }
@@ -85,13 +85,14 @@ void launch(const Step& step, std::int64_t blocks, const void* params, CUstream 
   if (blocks == 0) return;
   constexpr std::int64_t kMostBlocks = (std::int64_t{1} << 31) - 1;
   if (blocks > kMostBlocks) {
-    throw Error(ErrorKind::kUnsupported, "[forward] x: expected at most 2^31 - 1 blocks, got " +
-                                             std::to_string(blocks));
+    throw Error(ErrorKind::kUnsupported,
+                "[forward] x: expected at most 2^31 - 1 blocks, got " + std::to_string(blocks));
   }
   const Kernel* kernel = find_loaded(step.key);
   if (kernel == nullptr) {
-    throw Error(ErrorKind::kRuntime, "[run] plan: expected one that prepare() was called with in "
-                                     "this context, got one without kernels");
+    throw Error(ErrorKind::kRuntime,
+                "[run] plan: expected one that prepare() was called with in "
+                "this context, got one without kernels");
   }
   CUlaunchConfig config{};
   config.gridDimX = static_cast<unsigned>(blocks);

@@ -62,14 +62,13 @@ PortableComputeOutConfig out_config(const Problem& problem, const Config& config
 
 std::string refuses(const Problem&, const DeviceInfo& device) {
   if (device.major < 8) {
-    return "device: expected compute capability 8.0 or later, got " +
-           std::to_string(device.major) + "." + std::to_string(device.minor);
+    return "device: expected compute capability 8.0 or later, got " + std::to_string(device.major) +
+           "." + std::to_string(device.minor);
   }
   return "";
 }
 
-std::string refuses_config(const Problem& problem, const DeviceInfo& device,
-                           const Config& config) {
+std::string refuses_config(const Problem& problem, const DeviceInfo& device, const Config& config) {
   if (config.route != Route::kStaged || config.isa != Isa::kNone) {
     return "config: expected staged with cuda/portable, got \"" + to_string(config) + "\"";
   }
@@ -80,16 +79,16 @@ std::string refuses_config(const Problem& problem, const DeviceInfo& device,
   const PortableFwdPassStateConfig s = state_config(problem, config);
   const bool state_tiles = s.warps_p >= 1 && s.warps_n >= 1 && s.warps_p * s.warps_n <= 32 &&
                            s.p_tile % (16 * s.warps_p) == 0 && s.n_tile % (16 * s.warps_n) == 0 &&
-                           s.token_tile >= 16 && s.token_tile % 16 == 0 &&
-                           s.token_tile <= s.q && s.stages >= 2;
+                           s.token_tile >= 16 && s.token_tile % 16 == 0 && s.token_tile <= s.q &&
+                           s.stages >= 2;
   if (!state_tiles) {
     return "config: expected state=<p_tile>x<n_tile>x<warps of p>x<warps of n>x<token_tile>x"
            "<stages> with tiles of 16 a warp and stages from 2, got \"" +
            to_string(config) + "\"";
   }
   const PortableComputeOutConfig o = out_config(problem, config);
-  const bool out_tiles = config.out[0] >= 1 && o.p_tile >= 16 && o.p_tile % 16 == 0 && o.n_tile >= 16 &&
-                         o.n_tile % 16 == 0 && o.warps >= 1 && o.warps <= 32 &&
+  const bool out_tiles = config.out[0] >= 1 && o.p_tile >= 16 && o.p_tile % 16 == 0 &&
+                         o.n_tile >= 16 && o.n_tile % 16 == 0 && o.warps >= 1 && o.warps <= 32 &&
                          o.row_tiles >= 1 && o.row_tiles <= 2 && o.q % o.rows() == 0 &&
                          o.stages >= 2;
   if (!out_tiles) {
@@ -131,9 +130,9 @@ Config default_config(const Problem& problem, const DeviceInfo& device) {
   const int heads = static_cast<int>(std::min<std::int64_t>(problem.heads_per_group(), 8));
   const int wanted = problem.chunk_size == 0 ? 64 : static_cast<int>(problem.chunk_size);
   // From the tiles that are fastest where they fit to those that fit anywhere.
-  for (const auto& [q, p_tile, n_tile] : {std::array{wanted > 64 ? 128 : 64, wide ? 32 : 64, 128},
-                                          std::array{64, 32, 64}, std::array{32, 32, 32},
-                                          std::array{32, 16, 16}}) {
+  for (const auto& [q, p_tile, n_tile] :
+       {std::array{wanted > 64 ? 128 : 64, wide ? 32 : 64, 128}, std::array{64, 32, 64},
+        std::array{32, 32, 32}, std::array{32, 16, 16}}) {
     config.q = q;
     config.out = {heads, tile_of(problem.p, p_tile), tile_of(problem.n, n_tile), q / 16, 1, 2};
     if (refuses_config(problem, device, config).empty()) break;
@@ -142,11 +141,11 @@ Config default_config(const Problem& problem, const DeviceInfo& device) {
 }
 
 KernelKey state_key(const DeviceInfo& device, const PortableFwdPassStateConfig& c) {
-  return key_of(device, "portable/fwd_pass_state.cuh", "fwd_pass_state",
-                expression("PortableFwdPassStateConfig", c.p, c.n, c.q, c.io, c.packing, c.x_load,
-                           c.B_load, c.p_tile, c.n_tile, c.warps_p, c.warps_n, c.token_tile,
-                           c.stages),
-                "PortableFwdPassStateParams", c.threads());
+  return key_of(
+      device, "portable/fwd_pass_state.cuh", "fwd_pass_state",
+      expression("PortableFwdPassStateConfig", c.p, c.n, c.q, c.io, c.packing, c.x_load, c.B_load,
+                 c.p_tile, c.n_tile, c.warps_p, c.warps_n, c.token_tile, c.stages),
+      "PortableFwdPassStateParams", c.threads());
 }
 
 StagedPlan plan(const Problem& problem, const DeviceInfo& device, const Config& config) {
@@ -158,8 +157,7 @@ StagedPlan plan(const Problem& problem, const DeviceInfo& device, const Config& 
   cumsum.compensated = o.compensated();
 
   StagedPlan plan;
-  plan.workspace =
-      workspace_of(problem, config.q, cumsum.compensated, state_bytes(s.io, s.p, s.n));
+  plan.workspace = workspace_of(problem, config.q, cumsum.compensated, state_bytes(s.io, s.p, s.n));
   add_shared_steps(problem, device, cumsum, plan.steps);
   plan.steps[kFwdPassState].key = state_key(device, s);
   for (bool small : {true, false}) {
@@ -174,8 +172,7 @@ StagedPlan plan(const Problem& problem, const DeviceInfo& device, const Config& 
   plan.steps[kComputeOut].key =
       key_of(device, "portable/compute_out.cuh", "compute_out",
              expression("PortableComputeOutConfig", o.p, o.n, o.q, o.io, o.packing, o.z, o.x_load,
-                        o.B_load, o.C_load, o.p_tile, o.n_tile, o.warps, o.row_tiles,
-                        o.stages),
+                        o.B_load, o.C_load, o.p_tile, o.n_tile, o.warps, o.row_tiles, o.stages),
              "PortableComputeOutParams", o.threads(), blocks);
   plan.steps[kComputeOut].shared_bytes = static_cast<unsigned>(o.shared_bytes());
   plan.steps[kComputeOut].blocks_per_multiprocessor = blocks;
@@ -218,7 +215,7 @@ void run_compute_out(const StagedCall& call) {
 
 }  // namespace
 
-const Family kPortable = {refuses, default_config, refuses_config, plan, run_fwd_pass_state,
-                          run_compute_out};
+const Family kPortable = {refuses, default_config,     refuses_config,
+                          plan,    run_fwd_pass_state, run_compute_out};
 
 }  // namespace chunkscan::cuda

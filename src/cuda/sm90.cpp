@@ -64,8 +64,7 @@ std::string refuses(const Problem& problem, const DeviceInfo& device) {
   return "";
 }
 
-std::string refuses_config(const Problem& problem, const DeviceInfo& device,
-                           const Config& config) {
+std::string refuses_config(const Problem& problem, const DeviceInfo& device, const Config& config) {
   if (config.route != Route::kStaged || config.isa != Isa::kNone) {
     return "config: expected staged with cuda/sm90, got \"" + to_string(config) + "\"";
   }
@@ -83,8 +82,8 @@ std::string refuses_config(const Problem& problem, const DeviceInfo& device,
   const ComputeOutConfig out = out_config(problem, config);
   const bool whole_tiles = out.p_slices() <= 1 || out.p_tile == 64 || out.p_tile == 128;
   const int heads = config.out[0];
-  if (heads < 1 || problem.heads_per_group() % heads != 0 || out.p_tile < 1 ||
-      out.p_tile > 128 || !whole_tiles || out.stages < 1 || out.bc_stages < 1) {
+  if (heads < 1 || problem.heads_per_group() % heads != 0 || out.p_tile < 1 || out.p_tile > 128 ||
+      !whole_tiles || out.stages < 1 || out.bc_stages < 1) {
     return "config: expected out=<heads that divide h / g>x<p_tile 64 | 128>x<stages>x<stages of "
            "B and C>, got \"" +
            to_string(config) + "\"";
@@ -191,11 +190,10 @@ std::array<Step, kSteps> steps_of(const Problem& problem, const DeviceInfo& devi
   const std::int64_t fit = device.shared_per_multiprocessor / (o.shared_bytes() + 1024);
   const int blocks =
       o.warpgroups() == 1 ? static_cast<int>(std::clamp<std::int64_t>(fit, 1, 2)) : 1;
-  steps[kComputeOut].key =
-      key_of(device, "sm90/compute_out.cuh", "compute_out",
-             expression("ComputeOutConfig", o.p, o.n, o.q, o.io, o.packing, o.ragged, o.z, o.p_tile,
-                        o.stages, o.bc_stages),
-             "ComputeOutParams", o.threads(), blocks);
+  steps[kComputeOut].key = key_of(device, "sm90/compute_out.cuh", "compute_out",
+                                  expression("ComputeOutConfig", o.p, o.n, o.q, o.io, o.packing,
+                                             o.ragged, o.z, o.p_tile, o.stages, o.bc_stages),
+                                  "ComputeOutParams", o.threads(), blocks);
   steps[kComputeOut].shared_bytes = static_cast<unsigned>(o.shared_bytes());
   steps[kComputeOut].blocks_per_multiprocessor = blocks;
   return steps;
@@ -203,8 +201,7 @@ std::array<Step, kSteps> steps_of(const Problem& problem, const DeviceInfo& devi
 
 StagedPlan plan(const Problem& problem, const DeviceInfo& device, const Config& config) {
   StagedPlan plan;
-  const int elements =
-      state_elements(static_cast<int>(problem.p), static_cast<int>(problem.n));
+  const int elements = state_elements(static_cast<int>(problem.p), static_cast<int>(problem.n));
   plan.workspace = workspace_of(problem, config.q, false, std::int64_t{2} * elements);
   plan.steps = steps_of(problem, device, config);
   Config other = config;
@@ -293,7 +290,7 @@ void run_compute_out(const StagedCall& call) {
 
 }  // namespace
 
-const Family kSm90 = {refuses, default_config, refuses_config, plan, run_fwd_pass_state,
-                      run_compute_out};
+const Family kSm90 = {refuses, default_config,     refuses_config,
+                      plan,    run_fwd_pass_state, run_compute_out};
 
 }  // namespace chunkscan::cuda

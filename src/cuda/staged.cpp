@@ -49,8 +49,8 @@ void run_chunk_cumsum(const StagedCall& call) {
 
 // Whether anything reads the states of a pass over them.
 bool needs_states(const Problem& problem, const Config& config) {
-  const bool one_chunk = slots_of(problem, config.q) <= problem.b &&
-                         problem.packing == chunkscan::Packing::kNone;
+  const bool one_chunk =
+      slots_of(problem, config.q) <= problem.b && problem.packing == chunkscan::Packing::kNone;
   return !one_chunk || problem.initial_states || problem.final_states || problem.chunk_states ||
          problem.log_decay;
 }
@@ -79,8 +79,7 @@ std::int64_t resident_blocks(const StagedCall& call, const Step& step, std::int6
   const std::int64_t resident =
       std::int64_t{call.device.multiprocessors} * step.blocks_per_multiprocessor;
   // How many turns seq_idx makes only the device knows.
-  return call.problem.packing == chunkscan::Packing::kSeqIdx ? resident
-                                                             : std::min(turns, resident);
+  return call.problem.packing == chunkscan::Packing::kSeqIdx ? resident : std::min(turns, resident);
 }
 
 void run_staged(const Family& family, const StagedCall& call) {

@@ -1,5 +1,5 @@
-// The staged route: chunk_cumsum, fwd_pass_state, compute_out, one launch each. What differs between
-// the families of kernels (sm90, portable) is in a Family.
+// The staged route: chunk_cumsum, fwd_pass_state, compute_out, one launch each. What differs
+// between the families of kernels (sm90, portable) is in a Family.
 #pragma once
 
 #include <array>

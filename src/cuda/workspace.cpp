@@ -57,8 +57,7 @@ Workspace workspace_of(const Problem& problem, int q, bool compensated, std::int
   const bool runs = problem.packing == chunkscan::Packing::kSeqIdx;
   const std::int64_t tokens = problem.b * problem.h * padded_tokens(problem);
   const std::int64_t chunks = runs ? 0 : slots_of(problem, q) * problem.h;
-  const std::int64_t tiles =
-      runs ? run_state_slots(problem.b, problem.l, q) * problem.h : chunks;
+  const std::int64_t tiles = runs ? run_state_slots(problem.b, problem.l, q) * problem.h : chunks;
   Arena arena;
   Workspace layout;
   layout.cs_dt = arena.array(tokens, sizeof(CsDt));
@@ -76,8 +75,8 @@ Workspace workspace_of(const Problem& problem, int q, bool compensated, std::int
   return layout;
 }
 
-Chunking chunking_of(const Problem& problem, const Buffers& buffers, int q,
-                     const Workspace& layout, std::byte* workspace) {
+Chunking chunking_of(const Problem& problem, const Buffers& buffers, int q, const Workspace& layout,
+                     std::byte* workspace) {
   Chunking chunking{};
   chunking.l = problem.l;
   chunking.slots = slots_of(problem, q);
@@ -93,8 +92,8 @@ Chunking chunking_of(const Problem& problem, const Buffers& buffers, int q,
   return chunking;
 }
 
-FindRunsParams find_runs_of(const Problem& problem, const Buffers& buffers,
-                            const Workspace& layout, std::byte* workspace) {
+FindRunsParams find_runs_of(const Problem& problem, const Buffers& buffers, const Workspace& layout,
+                            std::byte* workspace) {
   FindRunsParams params{};
   params.seq_idx = reinterpret_cast<const int*>(buffers.seq_idx.data);
   params.strides[0] = buffers.seq_idx.strides[0];

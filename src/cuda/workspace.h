@@ -22,10 +22,10 @@ Workspace workspace_of(const Problem& problem, int q, bool compensated, std::int
 // How many chunks of q tokens there are at most; with seq_idx, if no run ended inside one.
 std::int64_t slots_of(const Problem& problem, int q);
 
-Chunking chunking_of(const Problem& problem, const Buffers& buffers, int q,
-                     const Workspace& layout, std::byte* workspace);
+Chunking chunking_of(const Problem& problem, const Buffers& buffers, int q, const Workspace& layout,
+                     std::byte* workspace);
 Decay decay_of(const Problem& problem, const Workspace& layout, std::byte* workspace);
-FindRunsParams find_runs_of(const Problem& problem, const Buffers& buffers,
-                            const Workspace& layout, std::byte* workspace);
+FindRunsParams find_runs_of(const Problem& problem, const Buffers& buffers, const Workspace& layout,
+                            std::byte* workspace);
 
 }  // namespace chunkscan::cuda

@@ -55,8 +55,8 @@ struct ChunkCumsumConfig {
   constexpr int threads() const { return 256; }
 };
 
-// Tiles of bf16 or fp16 in shared memory: columns of at most 64 elements, one behind the other, with
-// the swizzle that TMA has for rows of that width.
+// Tiles of bf16 or fp16 in shared memory: columns of at most 64 elements, one behind the other,
+// with the swizzle that TMA has for rows of that width.
 constexpr int width_of(int columns) { return columns >= 64 ? 64 : columns >= 32 ? 32 : 16; }
 
 // A head's state in the workspace lies as compute_out wants it in shared memory: n_pad rows.
@@ -111,8 +111,7 @@ struct ComputeOutConfig {
 
   constexpr int chunk_bytes() const { return 2 * n_pad() * q * 2; }
   constexpr int head_bytes() const {
-    return (z ? 2 : 1) * p_cols() * q * 2 + p_cols() * n_pad() * 2 +
-           round_up(8 * (q + 2), 1024);
+    return (z ? 2 : 1) * p_cols() * q * 2 + p_cols() * n_pad() * 2 + round_up(8 * (q + 2), 1024);
   }
   constexpr int shared_bytes() const {
     return bc_stages * chunk_bytes() + stages * head_bytes() + p_cols() * q * 2 +

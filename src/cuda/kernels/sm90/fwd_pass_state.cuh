@@ -103,8 +103,8 @@ __device__ void write(const Tensor& tensor, i64 base, const Work<config>& work, 
   });
 }
 
-// The state of 16 bits that compute_out reads, from pairs of neighbours in p. Each warp brings its 16
-// rows of n into whole rows through shared memory and writes them, 16 bytes a thread.
+// The state of 16 bits that compute_out reads, from pairs of neighbours in p. Each warp brings its
+// 16 rows of n into whole rows through shared memory and writes them, 16 bytes a thread.
 template <FwdPassStateConfig config>
 __device__ void write_tile(u16* state, const Work<config>& work, const u32* pairs,
                            FwdPassStateShared<config>& shared) {

@@ -112,9 +112,10 @@ __device__ inline void wgmma(float* d, const u32 (&A)[4], Operand B, int more) {
 #undef SS_N
 #undef RS_N
 
-// Keeps the compiler from moving uses of accumulators across a wait, and from giving the registers of
-// an operand away before it: to the compiler a product has read them once it is issued. (A copy of
-// the next operand into the one at hand was merged with it, and wrong by a few elements a chunk.)
+// Keeps the compiler from moving uses of accumulators across a wait, and from giving the registers
+// of an operand away before it: to the compiler a product has read them once it is issued. (A copy
+// of the next operand into the one at hand was merged with it, and wrong by a few elements a
+// chunk.)
 template <int count>
 __device__ inline void hold(float (&d)[count]) {
 #pragma unroll
