@@ -198,7 +198,7 @@ TEST_F(Program, RefusesBadWords) {
                               "Run with --help for more information.");
   }
   expect_refusal(plan + "--backend abacus",
-                 "chunkscan plan: [forward] backend: expected cpu | reference, got \"abacus\"");
+                 "chunkscan plan: [forward] backend: expected cuda/sm90 | cuda/portable | cpu | reference, got \"abacus\"");
   EXPECT_THAT(chunkscan(plan + "--config sprint").err, HasSubstr("[forward] config: expected"));
   EXPECT_THAT(chunkscan("plan --model mamba3").err,
               HasSubstr("--model: expected mamba2-130m | mamba2-370m"));
