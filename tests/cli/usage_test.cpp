@@ -79,7 +79,7 @@ TEST_F(Program, InfoForPeople) {
   const Ran ran = chunkscan("info");
   EXPECT_EQ(ran.code, 0);
   EXPECT_THAT(ran.out, StartsWith(std::string("chunkscan ") + version()));
-  EXPECT_THAT(ran.out, HasSubstr("reference  available\n"));
+  EXPECT_THAT(ran.out, HasSubstr("reference      available\n"));
   EXPECT_THAT(ran.out, HasSubstr("\ngpu driver        "));
   EXPECT_THAT(ran.out, HasSubstr("\ngpu compiler      "));
 }
@@ -121,9 +121,15 @@ TEST_F(Program, PlansForAnyInstructionSet) {
   }
   expect_refusal(plan + "--config walk,isa=avx2 --arch neon",
                  "chunkscan plan: --arch: expected what --config says, isa=avx2, got \"neon\"");
-  expect_refusal(plan + "--arch vax",
-                 "chunkscan plan: --arch: expected avx512_bf16 | avx512 | avx2 | neon | sse4 | "
-                 "baseline, got \"vax\"");
+  for (const std::string arch : {"sm_80", "sm_90a", "sm_120a"}) {
+    const Ran ran = chunkscan(plan + "--dtype bf16 --arch " + arch);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr(arch == "sm_90a" ? "cuda/sm90" : "cuda/portable"));
+  }
+  expect_refusal(
+      plan + "--arch vax",
+      "chunkscan plan: --arch: expected a GPU architecture, as sm_90a, or avx512_bf16 | avx512 | "
+      "avx2 | neon | sse4 | baseline, got \"vax\"");
 }
 
 TEST_F(Program, StdoutThatCannotBeWritten) {
@@ -198,7 +204,8 @@ TEST_F(Program, RefusesBadWords) {
                               "Run with --help for more information.");
   }
   expect_refusal(plan + "--backend abacus",
-                 "chunkscan plan: [forward] backend: expected cuda/sm90 | cuda/portable | cpu | reference, got \"abacus\"");
+                 "chunkscan plan: [forward] backend: expected cuda/sm90 | cuda/portable | cpu | "
+                 "reference, got \"abacus\"");
   EXPECT_THAT(chunkscan(plan + "--config sprint").err, HasSubstr("[forward] config: expected"));
   EXPECT_THAT(chunkscan("plan --model mamba3").err,
               HasSubstr("--model: expected mamba2-130m | mamba2-370m"));
