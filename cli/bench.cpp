@@ -23,6 +23,7 @@ struct Flags {
   ShapeFlags shape;
   CallFlags how;
   BenchLimits limits;
+  bool candidates = false;
   bool json = false;
 };
 
@@ -38,6 +39,12 @@ struct Ceilings {
   }
 };
 
+// A case, and how it is to be carried out.
+struct Run {
+  NamedCase which;
+  CallFlags how;
+};
+
 struct Result {
   Ceilings ceilings;
   std::vector<BenchRow> rows;
@@ -47,15 +54,30 @@ struct Result {
   }
 };
 
+// Each case with the plan that it would get; with --candidates also with all others, after it.
+std::vector<Run> runs_of(const std::vector<NamedCase>& cases, const Flags& flags) {
+  std::vector<Run> runs;
+  for (const NamedCase& which : cases) {
+    // All of them are planned before anything is measured.
+    const Plan plan = plan_of(which.spec, options_of(which.spec, flags.how), flags.how.device());
+    if (!flags.candidates) {
+      runs.push_back({which, flags.how});
+      continue;
+    }
+    for (const std::string& config : plan.candidates()) {
+      runs.push_back({which, flags.how});
+      runs.back().how.backend = plan.backend();
+      runs.back().how.config = config;
+    }
+  }
+  return runs;
+}
+
 Result bench(Flags flags) {
   flags.how.require_device();
   const bool on_gpu = flags.how.device().kind == DeviceKind::kCuda;
   if (!flags.shape.any()) flags.shape.suite = on_gpu ? "mamba_ssm" : "cpu";
-  const std::vector<NamedCase> cases = flags.shape.cases();
-  for (const NamedCase& which : cases) {
-    // All of them, or nothing is measured.
-    plan_of(which.spec, options_of(which.spec, flags.how), flags.how.device());
-  }
+  const std::vector<Run> runs = runs_of(flags.shape.cases(), flags);
   Result result;
   ProgressBar bar;
   bar.show(0.0, "the machine's limits");
@@ -72,14 +94,14 @@ Result bench(Flags flags) {
   result.ceilings.device = on_gpu ? cuda_info().gpus.front().name : cpu_name();
   result.ceilings.threads = threads;
   measure_ceilings();
-  for (const NamedCase& which : cases) {
+  for (const Run& run : runs) {
     const auto before = static_cast<double>(result.rows.size());
-    const auto total = static_cast<double>(cases.size());
+    const auto total = static_cast<double>(runs.size());
     const auto progress = [&](double part) {
-      bar.show((before + part) / total, which.name + " " + shape_text(which.spec));
+      bar.show((before + part) / total, run.which.name + " " + shape_text(run.which.spec));
     };
     progress(0.0);
-    result.rows.push_back(measure(which, flags.how, flags.limits, progress));
+    result.rows.push_back(measure(run.which, run.how, flags.limits, progress));
   }
   measure_ceilings();  // again: a busy moment at the start would flatter every share
   return result;
@@ -140,6 +162,32 @@ void print_result_json(const Result& result, const Flags& flags) {
               {"ok", result.ok()}});
 }
 
+// The time that counts: a graph's where there is one.
+double time_of(const BenchRow& row) { return row.graph_us.value_or(row.median_us); }
+
+// Candidates of one case stand behind each other, the default first.
+void print_candidates(const Result& result) {
+  Table table({"name", "b,l,h,p,n,g", "dtype", "plan", ">time", ">of default", ">error", ""});
+  for (auto first = result.rows.begin(); first != result.rows.end();) {
+    const auto same_case = [&first](const BenchRow& row) {
+      return row.which.name == first->which.name && row.which.spec.dtype == first->which.spec.dtype;
+    };
+    const auto last = std::find_if_not(first, result.rows.end(), same_case);
+    std::vector<BenchRow> rows(first, last);
+    std::stable_sort(rows.begin(), rows.end(),
+                     [](const BenchRow& a, const BenchRow& b) { return time_of(a) < time_of(b); });
+    for (const BenchRow& row : rows) {
+      const bool chosen = row.config == first->config;
+      table.add({row.which.name, shape_text(row.which.spec), name_of(row.which.spec.dtype),
+                 fmt::format("{} [{}]{}", row.backend, row.config, chosen ? ", the default" : ""),
+                 as_time(time_of(row)), fmt::format("{:.2f}x", time_of(row) / time_of(*first)),
+                 as_error(row.errors.front().rel_err), row.ok() ? "ok" : "FAILED"});
+    }
+    first = last;
+  }
+  fmt::print("{}", table.to_string());
+}
+
 void print_result(const Result& result) {
   const Ceilings& ceilings = result.ceilings;
   const bool on_gpu = !ceilings.gflops;
@@ -183,6 +231,8 @@ Action add_bench(CLI::App& app) {
                  "Timed calls; else as many as take a second, and at least five")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
+  app.add_flag("--candidates", flags->candidates,
+               "Time every config that the backend knows for each case, fastest first");
   flags->shape.add(app);
   flags->shape.add_suite(app);
   flags->shape.add_layout(app);
@@ -198,7 +248,13 @@ Action add_bench(CLI::App& app) {
       "tokens of the same sizes, dtype and config, and the last column says over how many.");
   return [flags] {
     const Result result = bench(*flags);
-    flags->json ? print_result_json(result, *flags) : print_result(result);
+    if (flags->json) {
+      print_result_json(result, *flags);
+    } else if (flags->candidates) {
+      print_candidates(result);
+    } else {
+      print_result(result);
+    }
     return result.ok() ? kOk : kCheckFailed;
   };
 }

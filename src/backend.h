@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "op/buffers.h"
 #include "op/config.h"
@@ -24,6 +25,8 @@ struct Backend {
   // With batch_invariant it depends on h, p, n, g and dtypes alone.
   Config (*default_config)(const Problem&, const DeviceInfo&);
   std::string (*refuses_config)(const Problem&, const DeviceInfo&, const Config&);  // as `refuses`
+  // Configs worth timing beside the default, all of which refuses_config takes.
+  std::vector<Config> (*candidates)(const Problem&, const DeviceInfo&);
   // Completes a plan that has everything else: workspace_bytes and what run() wants ready made.
   void (*complete)(PlanData&);
   void (*prepare)(const PlanData&);

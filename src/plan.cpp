@@ -1,5 +1,7 @@
 #include "plan.h"
 
+#include <algorithm>
+
 #include "chunkscan/backends.h"
 #include "cuda/device.h"
 #include "cuda/driver.h"
@@ -80,6 +82,16 @@ const char* Plan::backend() const { return data_->backend->name; }
 std::string Plan::config() const { return chunkscan::to_string(data_->config); }
 std::size_t Plan::workspace_bytes() const { return data_->workspace_bytes; }
 int Plan::threads() const { return data_->threads; }
+std::vector<std::string> Plan::candidates() const {
+  std::vector<std::string> configs = {config()};
+  for (const Config& candidate : data_->backend->candidates(data_->problem, data_->device_info)) {
+    std::string text = chunkscan::to_string(candidate);
+    if (std::find(configs.begin(), configs.end(), text) == configs.end()) {
+      configs.push_back(std::move(text));
+    }
+  }
+  return configs;
+}
 std::string Plan::to_string() const {
   const std::string who =
       data_->device.kind == DeviceKind::kCuda

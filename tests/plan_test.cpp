@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,28 @@ TEST(Backends, AreListedBestFirst) {
   }
   EXPECT_EQ(names, (std::vector<std::string>{"cuda/sm90", "cuda/portable", "cpu", "reference"}));
   EXPECT_FALSE(cpu_instruction_sets().empty());
+}
+
+// Each candidate is a config of its own that a plan takes as it stands; the default comes first.
+TEST(Candidates, AreConfigsThatPlansTake) {
+  for (const std::string architecture : {"", "sm_80", "sm_86", "sm_90a"}) {
+    for (DType dtype : {DType::kBF16, DType::kF32}) {
+      const Shapes shapes(2, 700, 6, 80, 128, 2, dtype);
+      Options options;
+      options.architecture = architecture;
+      const Plan plan = make_plan(shapes.inputs, shapes.outputs, options);
+      const std::vector<std::string> candidates = plan.candidates();
+      ASSERT_GT(candidates.size(), 5u) << plan.to_string();
+      EXPECT_EQ(candidates.front(), plan.config());
+      EXPECT_EQ(std::set<std::string>(candidates.begin(), candidates.end()).size(),
+                candidates.size());
+      options.backend = plan.backend();
+      for (const std::string& config : candidates) {
+        options.config = config;
+        EXPECT_EQ(make_plan(shapes.inputs, shapes.outputs, options).config(), config);
+      }
+    }
+  }
 }
 
 TEST(Backends, TheForcedOneRuns) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace chunkscan {
 
@@ -16,6 +17,9 @@ class Plan {
   std::size_t workspace_bytes() const;  // scratch that run() needs, aligned to kAlignment
   int threads() const;                  // CPU threads that run() uses at most
   std::string to_string() const;        // one line: problem, backend, config, workspace
+  // Configs of the same backend worth timing for the same problem, the plan's own first; each
+  // passes back through Options::config.
+  std::vector<std::string> candidates() const;
 
   explicit Plan(std::shared_ptr<const PlanData> data) : data_(std::move(data)) {}
   const PlanData& data() const { return *data_; }

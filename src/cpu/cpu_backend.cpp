@@ -56,6 +56,22 @@ std::string refuses_config(const Problem& problem, const DeviceInfo&, const Conf
   return "";
 }
 
+std::vector<Config> candidates(const Problem& problem, const DeviceInfo& device) {
+  std::vector<Config> configs;
+  Config config = default_config(problem, device);
+  config.route = Route::kWalk;
+  for (int q : {16, 24, 36, 48, 64, 96, 128, 192, 256}) {
+    config.q = q;
+    configs.push_back(config);
+  }
+  config = default_config(problem, device);
+  for (Route route : {Route::kStaged, Route::kRecurrence}) {
+    config.route = route;
+    configs.push_back(config);
+  }
+  return configs;
+}
+
 // A plan may be for another machine.
 void prepare(const PlanData& plan) {
   const auto isas = cpu_isas();
@@ -82,6 +98,7 @@ Backend cpu_backend() {
   row.refuses = [](const Problem&, const DeviceInfo&) { return std::string(); };
   row.default_config = default_config;
   row.refuses_config = refuses_config;
+  row.candidates = candidates;
   row.complete = [](PlanData& plan) {
     plan.workspace_bytes = CpuLayout(plan.problem, plan.config, plan.threads).total;
   };

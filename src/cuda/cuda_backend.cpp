@@ -68,6 +68,7 @@ Backend row() {
   row.refuses = family.refuses;
   row.default_config = family.default_config;
   row.refuses_config = family.refuses_config;
+  row.candidates = family.candidates;
   row.complete = complete<family>;
   row.prepare = prepare;
   row.run = run<family>;

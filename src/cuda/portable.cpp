@@ -140,6 +140,51 @@ Config default_config(const Problem& problem, const DeviceInfo& device) {
   return config;
 }
 
+std::vector<Config> candidates(const Problem& problem, const DeviceInfo& device) {
+  std::vector<Config> configs;
+  const auto add = [&](const Config& config) {
+    if (refuses_config(problem, device, config).empty()) configs.push_back(config);
+  };
+  for (int q : {32, 64, 128, 256}) {
+    Config base = default_config(problem, device);
+    base.q = q;
+    base.out[3] = q / 16;
+    for (int p_tile : {16, 32, 64}) {
+      for (int n_tile : {32, 64, 128}) {
+        for (int tokens : {32, 64, 128}) {
+          for (int stages : {2, 3, 4}) {
+            Config config = base;
+            config.state = {
+                tile_of(problem.p, p_tile), tile_of(problem.n, n_tile), 0, 0, tokens, stages};
+            config.state[2] = config.state[0] % 32 == 0 ? 2 : 1;
+            config.state[3] = config.state[1] % 32 == 0 ? 2 : 1;
+            add(config);
+          }
+        }
+      }
+    }
+    for (int heads : {1, 2, 4, 8, 16}) {
+      for (int p_tile : {32, 64}) {
+        for (int n_tile : {64, 128}) {
+          for (int row_tiles : {1, 2}) {
+            for (int stages : {2, 3}) {
+              Config config = base;
+              config.out = {heads,
+                            tile_of(problem.p, p_tile),
+                            tile_of(problem.n, n_tile),
+                            q / (16 * row_tiles),
+                            row_tiles,
+                            stages};
+              add(config);
+            }
+          }
+        }
+      }
+    }
+  }
+  return configs;
+}
+
 KernelKey state_key(const DeviceInfo& device, const PortableFwdPassStateConfig& c) {
   return key_of(
       device, "portable/fwd_pass_state.cuh", "fwd_pass_state",
@@ -215,7 +260,7 @@ void run_compute_out(const StagedCall& call) {
 
 }  // namespace
 
-const Family kPortable = {refuses, default_config,     refuses_config,
+const Family kPortable = {refuses, default_config,     refuses_config, candidates,
                           plan,    run_fwd_pass_state, run_compute_out};
 
 }  // namespace chunkscan::cuda

@@ -165,6 +165,38 @@ Config default_config(const Problem& problem, const DeviceInfo& device) {
   }
 }
 
+std::vector<Config> candidates(const Problem& problem, const DeviceInfo& device) {
+  std::vector<Config> configs;
+  const auto add = [&](const Config& config) {
+    if (refuses_config(problem, device, config).empty()) configs.push_back(config);
+  };
+  for (int q : {64, 128}) {
+    Config base = default_config(problem, device);
+    base.q = q;
+    base.out = out_tiles(problem, device, base);
+    for (int p_tile : {16, 32, 64, 128}) {
+      for (int warpgroups : {1, 2}) {
+        for (int stages : {2, 3, 4, 6}) {
+          Config config = base;
+          config.state = {p_tile, warpgroups, stages};
+          add(config);
+        }
+      }
+    }
+    for (int heads : {1, 2, 3, 4, 5, 6, 8, 10, 12, 16}) {
+      for (int p_tile : {64, 128}) {
+        for (const auto& [stages, bc_stages] :
+             {std::array{1, 1}, {2, 1}, {3, 1}, {4, 1}, {2, 2}, {3, 2}}) {
+          Config config = base;
+          config.out = {heads, p_tile, stages, bc_stages};
+          if (p_tile < 128 || problem.p > 64) add(config);
+        }
+      }
+    }
+  }
+  return configs;
+}
+
 KernelKey state_key(const DeviceInfo& device, const FwdPassStateConfig& c) {
   return key_of(device, "sm90/fwd_pass_state.cuh", "fwd_pass_state",
                 expression("FwdPassStateConfig", c.p, c.n, c.q, c.io, c.packing, c.ragged, c.p_tile,
@@ -290,7 +322,7 @@ void run_compute_out(const StagedCall& call) {
 
 }  // namespace
 
-const Family kSm90 = {refuses, default_config,     refuses_config,
+const Family kSm90 = {refuses, default_config,     refuses_config, candidates,
                       plan,    run_fwd_pass_state, run_compute_out};
 
 }  // namespace chunkscan::cuda

@@ -47,6 +47,8 @@ struct Family {
   std::string (*refuses)(const Problem&, const DeviceInfo&);
   Config (*default_config)(const Problem&, const DeviceInfo&);
   std::string (*refuses_config)(const Problem&, const DeviceInfo&, const Config&);
+  // The kernels run one after the other, so the tiles of each are varied alone.
+  std::vector<Config> (*candidates)(const Problem&, const DeviceInfo&);
   StagedPlan (*plan)(const Problem&, const DeviceInfo&, const Config&);
   void (*fwd_pass_state)(const StagedCall&);
   void (*compute_out)(const StagedCall&);

@@ -89,6 +89,7 @@ Backend reference_backend() {
   row.refuses = [](const Problem&, const DeviceInfo&) { return std::string(); };
   row.default_config = default_config;
   row.refuses_config = refuses_config;
+  row.candidates = [](const Problem&, const DeviceInfo&) { return std::vector<Config>(); };
   row.complete = [](PlanData& plan) {
     plan.workspace_bytes = workspace_bytes(plan.problem, plan.config);
   };

@@ -79,5 +79,18 @@ TEST_F(Program, BenchForPeopleNeverShowsASpeedWithoutItsError) {
   EXPECT_THAT(ran.out, HasSubstr("reference [recurrence"));
 }
 
+TEST_F(Program, BenchTimesEveryCandidate) {
+  const std::string what = "bench --shape 1,100,4,16,32,2 --repeat 1 --candidates";
+  const Ran ran = chunkscan(what + " --json");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const nlohmann::json rows = ran.json()["rows"];
+  const Ran plan = chunkscan("plan --shape 1,100,4,16,32,2 --json");
+  EXPECT_EQ(rows[0]["config"], plan.json()["config"]);
+  EXPECT_GT(rows.size(), 5u);
+  const Ran people = chunkscan(what);
+  EXPECT_THAT(people.out, HasSubstr("the default"));
+  EXPECT_THAT(people.out, HasSubstr("1.00x"));
+}
+
 }  // namespace
 }  // namespace chunkscan
