@@ -22,7 +22,7 @@ void CallFlags::add(CLI::App& app) {
       ->type_name("NAME");
   app.add_option("--config", config,
                  "As a plan prints it: words out of walk | staged | recurrence, q=TOKENS, "
-                 "isa=NAME, joined by commas")
+                 "isa=NAME, on a GPU state=TILES, out=TILES (docs/kernels), joined by commas")
       ->type_name("WORDS");
   app.add_option("--chunk-size", chunk_size, "Tokens q of a chunk wanted; else the plan's choice")
       ->type_name("Q")
@@ -58,6 +58,8 @@ CLI::Validator at_least(std::int64_t least) {
 }
 
 DType dtype_named(std::string_view flag, std::string_view name) {
+  if (name == "fp32") name = "f32";
+  if (name == "fp16") name = "f16";
   for (DType dtype : {DType::kBF16, DType::kF16, DType::kF32}) {
     if (name == name_of(dtype)) return dtype;
   }

@@ -54,7 +54,7 @@ int print_plan(const Flags& flags) {
     fmt::print("plan       {}\n", plan.to_string());
     fmt::print("backend    {}\n", plan.backend());
     fmt::print("config     {}\n", plan.config());
-    fmt::print("threads    {}\n", plan.threads());
+    if (plan.threads() > 0) fmt::print("threads    {}\n", plan.threads());
     fmt::print("workspace  {}\n", as_bytes(static_cast<double>(plan.workspace_bytes())));
   }
   return kOk;

@@ -22,7 +22,7 @@ const Backend& backend_named(std::string_view name) {
     if (!names.empty()) names += " | ";
     names += backend.name;
   }
-  refuse_input("backend", names, std::string("\"").append(name).append("\""));
+  refuse_input("backend", "cuda | " + names, std::string("\"").append(name).append("\""));
 }
 
 }  // namespace chunkscan

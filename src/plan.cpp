@@ -43,7 +43,8 @@ const Backend& choose_backend(const PlanData& plan, const Options& options) {
     if (options.backend.empty() && backend.device != plan.device.kind) continue;
     std::string why = elsewhere ? "" : backend.unavailable();
     if (!why.empty()) {
-      why = std::string("backend ") + backend.name + ": " + why;
+      const std::string name = options.backend.empty() ? backend.name : options.backend;
+      why = "backend " + name + ": " + why;
     } else if (backend.device != plan.device.kind) {
       why = std::string("backend: expected one for ") +
             (plan.device.kind == DeviceKind::kCpu ? "CPU" : "CUDA") + " tensors, got " +
@@ -67,7 +68,9 @@ Plan plan_for(const Problem& problem, Device device, const Options& options) {
   data->device_info = info_of(device, options);
   data->backend = &choose_backend(*data, options);
   const Backend& backend = *data->backend;
-  data->threads = options.threads > 0 ? options.threads : default_threads();
+  if (data->device.kind == DeviceKind::kCpu) {
+    data->threads = options.threads > 0 ? options.threads : default_threads();
+  }
   data->config = backend.default_config(problem, data->device_info);
   if (!options.config.empty()) {
     data->config = parse_config(options.config, data->config);

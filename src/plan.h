@@ -12,7 +12,7 @@ struct PlanData {
   Device device;
   DeviceInfo device_info;
   Config config;
-  int threads = 1;
+  int threads = 0;  // of the CPU; 0 on a GPU
   std::size_t workspace_bytes = 0;
   std::shared_ptr<const void> details;  // the backend's own
 };

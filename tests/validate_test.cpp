@@ -214,7 +214,7 @@ TEST(Validate, Options) {
   refuse([](Case& c) { c.inputs.x.dtype = static_cast<DType>(33); },
          "x: expected dtype f32 | bf16 | f16, got ?");
   refuse([](Case& c) { c.options.backend = "gpu"; },
-         "backend: expected cuda/sm90 | cuda/portable | cpu | reference, got \"gpu\"");
+         "backend: expected cuda | cuda/sm90 | cuda/portable | cpu | reference, got \"gpu\"");
   refuse(
       [](Case& c) {
         c.options.backend = "reference";

@@ -31,11 +31,13 @@ Plan make_plan(const Inputs& inputs, const Outputs& outputs, const Options& opti
 void prepare(const Plan& plan);
 
 // Runs a prepared plan on tensors with the plan's shapes, dtypes and presence (strides and
-// addresses are free). Chooses nothing and allocates nothing once warm. It checks only that the
-// tensors fit the plan, the workspace's address and, on the CPU, the contents of cu_seqlens;
-// devices and overlap are the caller's duty here, and forward() is the way that checks them.
-// `workspace`: workspace_bytes() of memory such as aligned_memory() gives, not shared with a
-// concurrent run.
+// addresses are free; on a GPU x, B, C, z and y must be no less aligned than those of the plan).
+// Chooses nothing and allocates nothing once warm. It checks only that the tensors fit the plan
+// and, on the CPU, the contents of cu_seqlens; devices and overlap are the caller's duty here, and
+// forward() is the way that checks them. `workspace`: workspace_bytes() of memory on the plan's
+// device, aligned to kAlignment (memory.h), not shared with a concurrent run. On a GPU the work is
+// queued on `stream` without synchronising; faults of the device surface at the caller's next
+// synchronisation.
 void run(const Plan& plan, const Inputs& inputs, const Outputs& outputs, void* workspace,
          void* stream = nullptr);
 

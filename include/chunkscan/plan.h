@@ -15,7 +15,7 @@ class Plan {
   const char* backend() const;          // "cpu", "reference", ...
   std::string config() const;           // passes back through Options::config
   std::size_t workspace_bytes() const;  // scratch that run() needs, aligned to kAlignment
-  int threads() const;                  // CPU threads that run() uses at most
+  int threads() const;                  // CPU threads that run() uses at most; 0 on a GPU
   std::string to_string() const;        // one line: problem, backend, config, workspace
   // Configs of the same backend worth timing for the same problem, the plan's own first; each
   // passes back through Options::config.

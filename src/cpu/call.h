@@ -37,6 +37,9 @@ struct BlockScratch {
     return at<HeadSums>(layout.sums)[w * layout.heads + head];
   }
   Carried& carried(std::int64_t head) const { return at<Carried>(layout.carried)[head]; }
+  float* lost(std::int64_t head) const {
+    return at<float>(layout.lost) + head * layout.n16 * layout.slice;
+  }
   double& log_decay(std::int64_t head) const { return at<double>(layout.log_decay)[head]; }
   float* state(std::int64_t head) const {
     return at<float>(layout.states) + head * layout.n16 * layout.slice;
@@ -45,6 +48,12 @@ struct BlockScratch {
     return at<float>(layout.entering) + (w * layout.heads + head) * layout.n16 * layout.slice;
   }
 };
+
+// The largest magnitude of a head's initial state, where slices of it have to decide alike.
+inline float& initial_most(const CpuCall& call, std::int64_t sequence, std::int64_t head) {
+  return reinterpret_cast<float*>(call.workspace +
+                                  call.layout.initial_most)[sequence * call.problem.h + head];
+}
 
 // Scratch of one thread. The first four hold a window's B and C, as fp32 and (native_bf16) in
 // pairs.

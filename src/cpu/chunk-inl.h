@@ -190,9 +190,6 @@ HWY_NOINLINE void output_of_state(const CpuLayout& layout, const float* C, const
   });
 }
 
-// A larger state might overflow with C before it decays.
-inline constexpr double kMostStateApart = 1e18;
-
 // y from token `first` of the chunk on and the next state, token by token, the state of a few n at
 // a time in registers: the sequential recurrence in its fastest form. Needs no C B^T.
 // A state that stays for long would collect the rounding of every token: it is kept apart, beside a
@@ -210,12 +207,21 @@ HWY_NOINLINE void recurrence_chunk(const CpuCall& call, const Block& block, std:
   const std::int64_t len = scratch.chunk(w).len;
   const Steps steps = steps_of(layout, worker.B(w), decay(kDt), len, most_x, worker);
   const HeadSums& sums = scratch.sums(w, slice.head_in_block);
-  const bool apart = has_state && entering.slow && entering.most < kMostStateApart;
+  // C S must not overflow before it decays.
+  const double state_C = entering.most * worker.most(w).C * static_cast<double>(layout.n);
+  const bool apart = has_state && entering.slow && state_C < 1e37;
+  const bool slow = apart && sums.slow;
+  const float state_rest = decay(kDecayInRest)[len - 1];
+  float* lost = scratch.lost(slice.head_in_block);
+  scratch.carried(slice.head_in_block).lost = slow;
   if (apart) {
     output_of_state(layout, worker.C(w), state, slice.count, len, decay(kDecayIn),
                     decay(kDecayInRest), worker.y());
   } else {
     std::fill(worker.y(), worker.y() + len * layout.slice, 0.0f);
+  }
+  if (apart && state_rest != 1.0f) {
+    for (std::int64_t i = 0; i < layout.n * layout.slice; ++i) state[i] *= state_rest;
   }
   cover_rows<kTileRows * 2 / 3, 4, 2, 1>(0, layout.n, [&](std::int64_t k, auto rows) HWY_ATTR {
     for_each_column_tile(slice.count, [&](std::int64_t c, auto vecs) HWY_ATTR {
@@ -232,7 +238,11 @@ HWY_NOINLINE void recurrence_chunk(const CpuCall& call, const Block& block, std:
                worker.C(w) + t * layout.n16 + k, worker.X() + t * layout.slice + c,
                worker.y() + t * layout.slice + c);
       }
-      if (apart) S.add_state(at, layout.slice, sums.keep, sums.part);
+      if (slow) {
+        S.add_slow_state(at, lost + (at - state), layout.slice, sums.part, entering.lost);
+      } else if (apart) {
+        S.add_state(at, layout.slice, sums.part);
+      }
       S.store(at, layout.slice);
     });
   });

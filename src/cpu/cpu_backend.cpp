@@ -49,6 +49,9 @@ std::string refuses_config(const Problem& problem, const DeviceInfo&, const Conf
     return "config: expected q in 1.." + std::to_string(kMostChunk) + ", got " +
            std::to_string(config.q);
   }
+  if (config.state != Tiles{} || config.out != Tiles{}) {
+    return "config: expected no tiles on the CPU, got \"" + to_string(config) + "\"";
+  }
   if (config.isa == Isa::kAvx512Bf16 && !all_bf16(problem)) {
     return "config: expected x, B and C of bf16 with isa=avx512_bf16, got " +
            std::string(name_of(problem.x)) + ", " + name_of(problem.B) + ", " + name_of(problem.C);

@@ -81,6 +81,11 @@ void run(const Problem& problem, const Config& config, const Buffers& buffers, i
                  std::min(layout.slice, problem.p - begin),
                  block_scratch(call, thread)};
   };
+  if (layout.slices > 1 && buffers.initial_states) {
+    parallel_for(running, problem.sequences * problem.h, [&](std::int64_t i, int thread) {
+      find_initial_most(call, i / problem.h, i % problem.h, worker_scratch(call, thread));
+    });
+  }
   parallel_for(running, problem.sequences * blocks_of_sequence, [&](std::int64_t i, int thread) {
     run_block<Products>(call, block_at(i, thread), worker_scratch(call, thread));
   });

@@ -87,6 +87,7 @@ CpuLayout::CpuLayout(const Problem& problem, const Config& config, int threads)
   sums = block.take<HeadSums>(window * heads);
   log_decay = block.take<double>(heads);
   carried = block.take<Carried>(heads);
+  lost = block.take<float>(heads * n16 * slice);
   states = block.take<float>(heads * n16 * slice);
   entering = block.take<float>(keeps_entering ? window * heads * n16 * slice : 0);
   block_bytes = block.end();
@@ -110,6 +111,8 @@ CpuLayout::CpuLayout(const Problem& problem, const Config& config, int threads)
 
   Offsets all;
   sequences = all.take<Sequence>(problem.sequences);
+  initial_most =
+      all.take<float>(slices > 1 && problem.initial_states ? problem.sequences * problem.h : 0);
   const std::int64_t in_flight =
       std::min<std::int64_t>(threads, problem.sequences * problem.g * blocks_per_group * slices);
   blocks = all.take<std::byte>(static_cast<std::int64_t>(block_bytes) * in_flight);

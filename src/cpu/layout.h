@@ -39,8 +39,9 @@ struct CpuLayout {
   bool keeps_entering;  // staged: the states entering the window's chunks are stored
 
   // Byte offsets within the workspace.
-  std::size_t sequences;  // Sequence[problem.sequences]
-  std::size_t blocks;     // one region for each thread
+  std::size_t sequences;     // Sequence[problem.sequences]
+  std::size_t initial_most;  // where heads are sliced: float[problem.sequences][problem.h]
+  std::size_t blocks;        // one region for each thread
   std::size_t block_bytes;
   std::size_t workers;  // one region for each thread
   std::size_t worker_bytes;
@@ -53,6 +54,7 @@ struct CpuLayout {
   std::size_t sums;       // HeadSums[window][heads]
   std::size_t log_decay;  // double[heads]: sum of dt' * A since the sequence began
   std::size_t carried;    // Carried[heads]
+  std::size_t lost;       // float[heads][n16][slice]: what rounding took from a slow state
   std::size_t states;     // float[heads][n16][slice]: transposed, so that vectors run along p
   std::size_t entering;   // staged only: float[window][heads][n16][slice]
 
@@ -91,19 +93,22 @@ enum DecayRow : int {
 
 // What chunk_cumsum leaves beside the rows.
 struct HeadSums {
-  double log_decay = 0.0;          // sum of dt' * A
-  double log2_decay = 0.0;         // cs_q
-  double least_log2_decay = 0.0;   // the smallest cs_i, or 0
-  float keep = 0.0f, part = 0.0f;  // S' = keep S + (part S + what the tokens add)
-  double dt = 0.0;                 // sum of |dt'|
-  double most_dt = 0.0;            // the largest |dt'|
-  std::int64_t chunked = 0;        // staged: see chunked_tokens
+  double log_decay = 0.0;         // sum of dt' * A
+  double log2_decay = 0.0;        // cs_q
+  double least_log2_decay = 0.0;  // the smallest cs_i, or 0
+  double most_log2_growth = 0.0;  // the largest cs_i - cs_j for i >= j; 0 where all only decays
+  bool slow = false;              // most of the state is left
+  float part = 0.0f;              // S' = part S + what the tokens add; slow: S more
+  double dt = 0.0;                // sum of |dt'|
+  double most_dt = 0.0;           // the largest |dt'|
+  std::int64_t chunked = 0;       // staged: see chunked_tokens
 };
 
 // What is known of the state that a chunk leaves.
 struct Carried {
   double most = 0.0;  // no element is larger
   bool slow = false;  // most of the state before it is left
+  bool lost = false;  // what rounding took from it is kept beside it
 };
 
 // The largest magnitudes of a chunk.

@@ -29,8 +29,8 @@ inline constexpr float kLog2eLow = 1.92596303e-8f;  // log2(e) - kLog2e
 // and passes NaN on. Cheaper than hn::Exp, which also turns NaN into 0.
 HWY_INLINE V times_exp2(V v, V high, V low) {
   // The order of operands keeps a NaN: x86 returns the second one. Below -252 nothing in fp32 is
-  // left of v, above 129 all is infinity.
-  high = hn::Min(hn::Set(f32, 129.0f), hn::Max(hn::Set(f32, -252.0f), high));
+  // left of v, above 252 all is infinity.
+  high = hn::Min(hn::Set(f32, 252.0f), hn::Max(hn::Set(f32, -252.0f), high));
   const auto whole = hn::NearestInt(high);
   const V f = hn::Add(hn::Sub(high, hn::ConvertTo(f32, whole)), low);
   // 2^f on [-1/2, 1/2] by interpolation at Chebyshev points: relative error 3e-9.
@@ -51,15 +51,15 @@ HWY_INLINE V times_exp2(V v, V high, V low) {
 
 HWY_INLINE V exp2_pair(V high, V low) { return times_exp2(hn::Set(f32, 1.0f), high, low); }
 
-// 2^(high + low) as two factors: the second is 1 unless one alone would be below fp32's normal
+// 2^(high + low) as two factors: the second is 1 unless one alone would leave fp32's normal
 // numbers.
 struct Factors {
   V first, rest;
 };
 HWY_INLINE Factors exp2_factors(V high, V low) {
-  const V least = hn::Set(f32, -125.0f);
-  const V below = hn::Min(hn::Zero(f32), hn::Sub(high, least));
-  return {exp2_pair(hn::Max(least, high), low), exp2_pair(below, hn::Zero(f32))};
+  const V most = hn::Set(f32, 125.0f);
+  const V first = hn::Min(most, hn::Max(hn::Neg(most), high));  // the order keeps a NaN
+  return {exp2_pair(first, low), exp2_pair(hn::Sub(high, first), hn::Zero(f32))};
 }
 
 // e^v through the pair v * log2(e), so that the product's rounding does not enter the exponent.

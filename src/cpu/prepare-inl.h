@@ -48,7 +48,7 @@ HWY_NOINLINE void chunk_cumsum(const CpuCall& call, const Block& block, std::int
   // In double: differences of cs stay exact however large cs grows inside the chunk.
   const double A = static_cast<double>(load_scalar(DType::kF32, buffers.A.at(head)));
   const double A_log2e = A * 1.4426950408889634;
-  double cs = 0.0;
+  double cs = 0.0, least = 0.0;
   double dt_sum = 0.0;
   HeadSums& sums = block.scratch.sums(w, head_in_block);
   sums = HeadSums();
@@ -60,17 +60,19 @@ HWY_NOINLINE void chunk_cumsum(const CpuCall& call, const Block& block, std::int
     cs += step;
     sums.dt += size;
     sums.most_dt = std::max(sums.most_dt, size);
-    sums.least_log2_decay = std::min(sums.least_log2_decay, cs);
+    least = std::min(least, cs);
+    sums.most_log2_growth = std::max(sums.most_log2_growth, cs - least);
     factor[i] = static_cast<float>(step);
     high[i] = static_cast<float>(cs);
     low[i] = static_cast<float>(cs - high[i]);
   }
+  sums.least_log2_decay = least;
   sums.log_decay = dt_sum * A;
   sums.log2_decay = cs;
   // Close to 1 the decay's distance from 1 is what must be exact: the same rounding chunk after
   // chunk would add up.
   if (cs > -1.0 && cs < 1.0) {
-    sums.keep = 1.0f;
+    sums.slow = true;
     sums.part = static_cast<float>(std::expm1(cs * 0.69314718055994531));
   }
 
@@ -93,7 +95,7 @@ HWY_NOINLINE void chunk_cumsum(const CpuCall& call, const Block& block, std::int
     weight.rest = hn::Mul(weight.rest, hn::Min(one, dt_i));
     store(weight, kWeight, kWeightRest, i);
   }
-  if (sums.keep == 0.0f) sums.part = row(kDecayIn)[chunk.len - 1];
+  if (!sums.slow) sums.part = row(kDecayIn)[chunk.len - 1];
 }
 
 // What the heads of a block share of chunk w: B, C, C B^T and the decays.

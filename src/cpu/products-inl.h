@@ -89,14 +89,17 @@ HWY_NOINLINE void output_chunk(const CpuCall& call, const Block& block, std::int
 // scaled.
 template <class Products>
 HWY_NOINLINE void state_chunk(const CpuLayout& layout, const BlockScratch& scratch, std::int64_t w,
-                              const Slice& slice, float* state, bool has_state,
-                              const WorkerScratch& worker) {
+                              const Slice& slice, const Carried& entering, float* state,
+                              bool has_state, const WorkerScratch& worker) {
   const std::int64_t len = scratch.chunk(w).len;
   const HeadSums& sums = scratch.sums(w, slice.head_in_block);
   const float rest = scratch.decay(w, slice.head_in_block, kDecayInRest)[len - 1];
   if (has_state && rest != 1.0f) {
     for (std::int64_t i = 0; i < layout.n * layout.slice; ++i) state[i] *= rest;
   }
+  const bool slow = has_state && sums.slow;
+  float* lost = scratch.lost(slice.head_in_block);
+  scratch.carried(slice.head_in_block).lost = slow;
   scale_X(layout, scratch, w, slice, worker);
   const auto* B = Products::B(worker, w);
   const auto* X = Products::X(layout, len, padded(slice.count), worker);
@@ -107,7 +110,11 @@ HWY_NOINLINE void state_chunk(const CpuLayout& layout, const BlockScratch& scrat
       tile.clear();
       tile.multiply(B + k, 1, layout.n16, X + c, layout.slice, words<Products>(len));
       // Last, so that a state much larger than what the tokens add is rounded once a chunk.
-      if (has_state) tile.add_state(at, layout.slice, sums.keep, sums.part);
+      if (slow) {
+        tile.add_slow_state(at, lost + (at - state), layout.slice, sums.part, entering.lost);
+      } else if (has_state) {
+        tile.add_state(at, layout.slice, sums.part);
+      }
       tile.store(at, layout.slice);
     });
   });

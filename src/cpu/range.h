@@ -9,9 +9,10 @@
 
 namespace chunkscan {
 
-// The largest magnitudes of what a chunk multiplies. `log2_decay` is its smallest running sum.
+// The largest magnitudes of what a chunk multiplies. `log2_decay` is its smallest running sum,
+// `log2_growth` the largest rise of it.
 struct Magnitudes {
-  double B, C, x, dt, state, log2_decay;
+  double B, C, x, dt, state, log2_decay, log2_growth;
 };
 
 // 0, or far enough from both ends of fp32's normal numbers.
@@ -20,6 +21,7 @@ inline bool fits(double v) { return v == 0.0 || (v > 1e-30 && v < 1e37); }
 // Otherwise y and the state are worked out token by token: the state decays before it meets C, and
 // dt' goes to x or B, whichever takes it (dt_belongs_to_B).
 inline bool products_fit(const Magnitudes& most, std::int64_t n) {
+  const double growth = std::exp2(most.log2_growth);  // 1 where A <= 0
   const double CB = most.B * most.C * static_cast<double>(n);
   const double state_C = most.state * most.C * static_cast<double>(n);
   // What a decay takes below fp32's normal numbers is missed where a huge factor meets it.
@@ -27,7 +29,8 @@ inline bool products_fit(const Magnitudes& most, std::int64_t n) {
   const auto sinks = [&](double v, double factor) {
     return factor > 1e7 && v != 0.0 && v * decay < 1e-37;
   };
-  return fits(CB) && fits(CB * most.dt) && fits(most.x * most.dt) && state_C < 1e37 &&
+  return fits(CB) && fits(CB * most.dt) && fits(most.x * most.dt) && state_C * growth < 1e37 &&
+         CB * most.dt * growth < 1e37 && most.x * most.dt * growth < 1e37 &&
          !sinks(CB * std::min(most.dt, 1.0), most.x) &&
          !sinks(most.x * std::min(most.dt, 1.0), most.B);
 }
@@ -52,7 +55,8 @@ inline Carried enter_chunk(const BlockScratch& scratch, std::int64_t w, std::int
   const double added = sums.dt * most_x * static_cast<double>(worker.most(w).B);
   carried.most = std::exp2(sums.log2_decay) * entering.most +
                  std::exp2(sums.log2_decay - sums.least_log2_decay) * added;
-  carried.slow = sums.keep == 1.0f;
+  carried.slow = sums.slow;
+  carried.lost = false;
   return entering;
 }
 
@@ -65,10 +69,12 @@ inline std::int64_t chunked_tokens(const CpuCall& call, const BlockScratch& scra
   const std::int64_t len = scratch.chunk(w).len;
   const HeadSums& sums = scratch.sums(w, head);
   const Most& most = worker.most(w);
-  if (products_fit({most.B, most.C, most_x, sums.most_dt, state, sums.least_log2_decay}, n)) {
+  if (products_fit({most.B, most.C, most_x, sums.most_dt, state, sums.least_log2_decay,
+                    sums.most_log2_growth},
+                   n)) {
     return len;
   }
-  Magnitudes first{0.0, 0.0, most_x, 0.0, state, 0.0};
+  Magnitudes first{0.0, 0.0, most_x, 0.0, state, 0.0, 0.0};
   for (std::int64_t t = 0; t < len; ++t) {
     const double dt = scratch.decay(w, head, kDt)[t];
     const double log2_decay = scratch.decay(w, head, kCsHigh)[t];
@@ -76,6 +82,7 @@ inline std::int64_t chunked_tokens(const CpuCall& call, const BlockScratch& scra
     first.C = std::max(first.C, most_of(worker.C(w) + t * call.layout.n16, n));
     first.dt = std::max(first.dt, std::abs(dt));
     first.log2_decay = std::min(first.log2_decay, log2_decay);
+    first.log2_growth = std::max(first.log2_growth, log2_decay - first.log2_decay);
     if (!products_fit(first, n)) return t;
   }
   return len;

@@ -136,7 +136,8 @@ HWY_NOINLINE V load_row(DType dtype, const std::byte* data, std::int64_t stride,
   V most = hn::Zero(f32);
   with_dtype(dtype, [&](auto type) HWY_ATTR {
     for_each_vector<decltype(type)>(data, stride, count, [&](std::int64_t i, V v) HWY_ATTR {
-      most = hn::Max(most, hn::Abs(v));
+      const V size = hn::Abs(v);
+      most = hn::IfThenElse(hn::Gt(size, most), size, most);  // a NaN hides nothing
       hn::StoreU(v, f32, to + i);
     });
   });

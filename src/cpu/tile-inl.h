@@ -101,17 +101,34 @@ struct Tile {
     }
   }
 
-  // sum = keep from + (part from + sum)
-  HWY_INLINE void add_state(const float* HWY_RESTRICT from, std::int64_t row, float keep,
-                            float part) {
-    const V keep_all = hn::Set(f32, keep);
+  // sum = from + (part from + sum + lost), where `lost` is what rounding took the last times.
+  // Otherwise a state that stays for long collects one rounding after the other.
+  HWY_INLINE void add_slow_state(const float* HWY_RESTRICT from, float* HWY_RESTRICT lost,
+                                 std::int64_t row, float part, bool has_lost) {
+    const V part_all = hn::Set(f32, part);
+#pragma GCC unroll 12
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 12
+      for (int v = 0; v < kVecs; ++v) {
+        const std::int64_t at = r * row + v * lanes();
+        const V state = hn::LoadU(f32, from + at);
+        V more = hn::MulAdd(state, part_all, sum[r][v]);
+        if (has_lost) more = hn::Add(more, hn::LoadU(f32, lost + at));
+        sum[r][v] = hn::Add(state, more);
+        hn::StoreU(hn::Sub(more, hn::Sub(sum[r][v], state)), f32, lost + at);
+      }
+    }
+  }
+
+  // sum = part from + sum
+  HWY_INLINE void add_state(const float* HWY_RESTRICT from, std::int64_t row, float part) {
     const V part_all = hn::Set(f32, part);
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 12
       for (int v = 0; v < kVecs; ++v) {
         const V state = hn::LoadU(f32, from + r * row + v * lanes());
-        sum[r][v] = hn::MulAdd(state, keep_all, hn::MulAdd(state, part_all, sum[r][v]));
+        sum[r][v] = hn::MulAdd(state, part_all, sum[r][v]);
       }
     }
   }

@@ -80,7 +80,9 @@ HWY_NOINLINE float load_tokens(const Tokens& tokens, float* to, std::int64_t to_
       float* row = rows_to + r * rows_stride;
       for_each_vector<decltype(type)>(turned ? tokens.at(0, r) : tokens.at(r, 0), stride,
                                       row_length, [&](std::int64_t k, V v) HWY_ATTR {
-                                        largest = hn::Max(largest, hn::Abs(v));
+                                        const V size = hn::Abs(v);  // a NaN hides nothing
+                                        largest =
+                                            hn::IfThenElse(hn::Gt(size, largest), size, largest);
                                         hn::StoreU(v, f32, row + k);
                                       });
       if (!turned) zero_padding(row_length, row);

@@ -26,8 +26,7 @@ struct Window {
   bool last;   // and ends here
 };
 
-// (p, n) in any dtype to (n, p) in fp32, the slice's columns. Returns the largest magnitude of all
-// the head's columns.
+// (p, n) in any dtype to (n, p) in fp32, the slice's columns. Returns their largest magnitude.
 HWY_NOINLINE float load_state(const CpuLayout& layout, DType dtype, const Array& states,
                               std::int64_t i, const Slice& slice, float* state, float* rows) {
   V most = hn::Zero(f32);
@@ -35,13 +34,23 @@ HWY_NOINLINE float load_state(const CpuLayout& layout, DType dtype, const Array&
     most = hn::Max(
         most, load_row(dtype, states.at(i, slice.head, column), states.strides[3], layout.n, row));
   };
-  const std::int64_t end = slice.begin + slice.count;
-  for (std::int64_t column = 0; column < slice.begin; ++column) load(column, rows);
-  for (std::int64_t column = end; column < layout.p; ++column) load(column, rows);
   for (std::int64_t k = 0; k < slice.count; ++k) load(slice.begin + k, rows + k * layout.n16);
   std::fill(rows + slice.count * layout.n16, rows + padded(slice.count) * layout.n16, 0.0f);
   transpose(rows, layout.n16, padded(slice.count), layout.n, state, layout.slice);
   return hn::GetLane(hn::MaxOfLanes(f32, most));
+}
+
+// Before anything is written: final_states may be initial_states, and a slice that is done would
+// change what another one has to see.
+HWY_NOINLINE void find_initial_most(const CpuCall& call, std::int64_t sequence, std::int64_t head,
+                                    const WorkerScratch& worker) {
+  const Array& states = call.buffers.initial_states;
+  V most = hn::Zero(f32);
+  for (std::int64_t column = 0; column < call.layout.p; ++column) {
+    most = hn::Max(most, load_row(*call.problem.initial_states, states.at(sequence, head, column),
+                                  states.strides[3], call.layout.n, worker.rows()));
+  }
+  initial_most(call, sequence, head) = hn::GetLane(hn::MaxOfLanes(f32, most));
 }
 
 HWY_NOINLINE void store_state(const CpuLayout& layout, DType dtype, std::byte* to,
@@ -74,10 +83,13 @@ HWY_INLINE void store_chunk_state(const CpuCall& call, const Block& block, std::
 HWY_INLINE void begin_slice(const CpuCall& call, const Block& block, const Window& window,
                             const Slice& slice, float* state, const WorkerScratch& worker) {
   if (window.first && call.buffers.initial_states) {
-    block.scratch.carried(slice.head_in_block) = {
+    const float most =
         load_state(call.layout, *call.problem.initial_states, call.buffers.initial_states,
-                   block.sequence.state, slice, state, worker.rows()),
-        false};
+                   block.sequence.state, slice, state, worker.rows());
+    Carried& carried = block.scratch.carried(slice.head_in_block);
+    carried = Carried();
+    carried.most =
+        call.layout.slices > 1 ? initial_most(call, block.sequence.state, slice.head) : most;
   }
 }
 
@@ -132,7 +144,8 @@ HWY_NOINLINE void walk_slice(const CpuCall& call, const Block& block, const Wind
     if (chunked < block.scratch.chunk(w).len) {
       recurrence_chunk(call, block, w, slice, chunked, most_x, entering, state, has_state, worker);
     } else if (state_is_wanted(call, block, window, w)) {
-      state_chunk<Products>(call.layout, block.scratch, w, slice, state, has_state, worker);
+      state_chunk<Products>(call.layout, block.scratch, w, slice, entering, state, has_state,
+                            worker);
     }
     store_chunk_state(call, block, w, slice, state, worker);
   }
@@ -165,7 +178,7 @@ HWY_NOINLINE void fwd_pass_state(const CpuCall& call, const Block& block, const 
     if (chunked < block.scratch.chunk(w).len) {
       recurrence_chunk(call, block, w, slice, chunked, most_x, entering, state, has_state, worker);
     } else {
-      state_chunk<Products>(layout, block.scratch, w, slice, state, has_state, worker);
+      state_chunk<Products>(layout, block.scratch, w, slice, entering, state, has_state, worker);
     }
     store_chunk_state(call, block, w, slice, state, worker);
   }

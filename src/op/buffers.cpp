@@ -8,7 +8,11 @@ Array array_of(const TensorView& view) {
   Array array;
   array.data = static_cast<std::byte*>(view.data);
   array.element_bytes = static_cast<std::int64_t>(size_of(view.dtype));
-  array.strides = view.strides;
+  // A stride that nobody takes may be any number, and must not overflow what it is multiplied with.
+  for (int i = 0; i < view.rank; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    array.strides[at] = view.shape[at] > 1 ? view.strides[at] : 0;
+  }
   return array;
 }
 

@@ -37,7 +37,9 @@ bool parse_tiles(std::string_view text, Tiles& tiles) {
 std::string tiles_text(const Tiles& tiles) {
   std::string text;
   for (int tile : tiles) {
-    if (tile > 0) text += (text.empty() ? "" : "x") + std::to_string(tile);
+    if (tile == 0) break;
+    if (!text.empty()) text += 'x';
+    text += std::to_string(tile);
   }
   return text;
 }

@@ -204,7 +204,7 @@ TEST_F(Program, RefusesBadWords) {
                               "Run with --help for more information.");
   }
   expect_refusal(plan + "--backend abacus",
-                 "chunkscan plan: [forward] backend: expected cuda/sm90 | cuda/portable | cpu | "
+                 "chunkscan plan: [forward] backend: expected cuda | cuda/sm90 | cuda/portable | "
                  "reference, got \"abacus\"");
   EXPECT_THAT(chunkscan(plan + "--config sprint").err, HasSubstr("[forward] config: expected"));
   EXPECT_THAT(chunkscan("plan --model mamba3").err,

@@ -96,6 +96,21 @@ TEST_P(Decay, SlowDecaysOverALongSequence) {
   }
 }
 
+// The same step a million times: whatever rounding takes from it must not be taken a million times.
+TEST_P(Decay, AMillionEqualSteps) {
+  if (on_gpu()) GTEST_SKIP() << "on a GPU a state that hardly decays collects a rounding a chunk";
+  CaseSpec spec = plain(DType::kF32, 1'000'000);
+  spec.h = spec.g = 1;
+  spec.p = spec.n = 1;
+  for (const auto& [dt, A] : {std::pair{1e-3, -1e-6}, {0.1, 0.0}}) {
+    Case c = make(spec);
+    testkit::fill(c.inputs.A, A);
+    testkit::fill(c.inputs.dt, dt);
+    for (const TensorView& view : {c.inputs.x, c.inputs.B, c.inputs.C}) testkit::fill(view, 1.0);
+    expect_right(c, 48, "A " + std::to_string(A));
+  }
+}
+
 // Tokens behind the last one are no tokens: a bias and softplus must not give them a step.
 TEST_P(Decay, PaddingIsNeutral) {
   for (int q : {16, 64, 256}) {

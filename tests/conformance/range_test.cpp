@@ -1,4 +1,7 @@
 // Numbers near fp32's ends: whatever is multiplied on the way, a result that fits is right.
+#include <cmath>
+#include <optional>
+
 #include "conformance/runners.h"
 
 namespace chunkscan {
@@ -92,6 +95,75 @@ TEST_P(Range, DecaysBelowNormalNumbers) {
       }
     }
   }
+}
+
+// What A > 0 makes of nothing is nothing, and what it makes of little may fit.
+TEST_P(Range, GrowthInsideAChunk) {
+  if (on_gpu()) GTEST_SKIP() << kFp32OnGpu;
+  for (double dt : {1.8, 1.9, 3.0}) {  // 2^125, 2^132 and 2^208 in 48 tokens
+    for (DType dtype : kWide) {
+      CaseSpec spec = make(bare(dtype)).spec;
+      spec.l = 48;
+      for (const Sizes& sizes : {Sizes{"nothing", 1, dt, 0, 1, 1, 0},
+                                 {"x", 1, dt, 1e-25, 1, 1, 0},
+                                 {"state", 1, dt, 0, 1, 1, 1e-28}}) {
+        if (dt == 3.0 && sizes.x + sizes.state > 0.0) continue;  // does not fit
+        Case c = case_of(spec, sizes);
+        for (int q : {16, 48, 128}) expect_right(c, q, sizes.what + std::to_string(dt));
+      }
+    }
+  }
+}
+
+// Behind a chunk that hardly decays the state is kept apart from what the next one adds: that must
+// neither meet C before it decays, nor decay less than it should.
+TEST_P(Range, AHugeDecayBehindASlowChunk) {
+  if (on_gpu()) GTEST_SKIP() << kFp32OnGpu;
+  for (DType dtype : kWide) {
+    Case c = case_of(make(bare(dtype)).spec, {"", -1, 0, 1, 1, 1, 1e17});
+    testkit::fill(c.inputs.dt, [](Index i) { return i[1] < 48 ? 1e-4 : i[1] == 48 ? 95.0 : 1e-3; });
+    multiply(slice(c.inputs.C, 1, 48, 150), 1e21);
+    testkit::fill(slice(c.inputs.x, 1, 0, 60), 0.0);
+    multiply(slice(c.inputs.x, 1, 60, 150), 1e-6);
+    for (int q : {16, 48, 96}) expect_right(c, q, "C S");
+
+    Case left = case_of(make(bare(dtype)).spec, {"", -1, 0, 0, 1, 1, 1e18});
+    testkit::fill(left.inputs.dt, [](Index i) { return i[1] == 40 ? 95.0 : 1e-3; });
+    for (int q : {16, 48, 96}) expect_right(left, q, "what is left of the state");
+  }
+}
+
+// Slices of a head look at the whole initial state, also where final_states takes its place.
+TEST_P(Range, SlicesOfAnInPlaceState) {
+  CaseSpec spec = make(bare(DType::kF32)).spec;
+  spec.h = 1;
+  spec.p = 64;
+  spec.n = 16;
+  spec.final_states.reset();
+  spec.in_place = true;
+  std::optional<Case> first;
+  for (int round = 0; round < 20; ++round) {
+    Case c = case_of(spec, {"", -1, 0, 1, 1, 1, 1});
+    c.options.threads = 1 + round % 4;
+    testkit::fill(c.inputs.dt, [](Index i) { return i[1] < 90 ? 1e-3 : 50.0; });
+    testkit::fill(slice(c.inputs.initial_states, 2, 3, 4), 1e25);
+    run(c);
+    if (first) expect_same_outputs(c.outputs, first->outputs);
+    if (!first) first.emplace(std::move(c));
+  }
+}
+
+// A NaN later in the sequence takes no care away from what was before it.
+TEST_P(Range, ANaNHidesNothing) {
+  if (on_gpu()) GTEST_SKIP() << kFp32OnGpu;
+  Case c = case_of(make(bare(DType::kF32)).spec, {"", -1, 1e-3, 1e-14, 1, 1, 0});
+  multiply(slice(c.inputs.B, 1, 3, 4), 1e25);
+  multiply(slice(c.inputs.C, 1, 3, 4), 1e25);
+  testkit::fill(slice(c.inputs.B, 1, 20, 21), std::nan(""));
+  run(c, 32);
+  const testkit::Oracle oracle(c.inputs, c.outputs, c.options);
+  expect_part_right(c, testkit::Output::kY, slice(c.outputs.y, 1, 0, 4),
+                    slice(oracle.outputs().y, 1, 0, 4));
 }
 
 TEST_P(Range, SeveralSlicesDecideAlike) {
