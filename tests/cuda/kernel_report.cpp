@@ -87,12 +87,13 @@ std::vector<Row> rows_for(const std::vector<std::string>& architectures) {
   return rows;
 }
 
-// The log of a kernel that was compiled before lies beside the compiled kernels: time, then text.
+// The log of a kernel that was compiled before lies beside the compiled kernels, under a name that
+// lets it be removed like these: time, then text.
 std::string remembered_path(const KernelKey& key) {
   if (cache_directory().empty()) return "";
   std::uint64_t hash = hash_step(sources_hash(), hash_of(key));
   hash = hash_step(hash, static_cast<std::uint64_t>(nvrtc_version()));
-  return cache_directory() + "/" + std::to_string(hash) + ".log";
+  return cache_directory() + "/" + std::to_string(hash) + ".kernel.log";
 }
 
 void compile_row(Row& row) {
