@@ -115,12 +115,16 @@ TEST(GpuPlan, HopperTakesEveryModelInBF16) {
   }
 }
 
-// A server that has had one call of a model compiles nothing for the next ones.
+// A server that has had one call of a model compiles nothing for the next ones, whatever their
+// sizes and options.
 TEST(GpuPlan, OtherSizesOfTheSameModelNeedNoOtherKernels) {
   struct Size {
     std::int64_t b, l;
+    bool options;
   };
-  constexpr Size kSizes[] = {{1, 1}, {1, 64}, {1, 500}, {1, 4096}, {8, 131072}, {256, 1024}};
+  constexpr Size kSizes[] = {{1, 1, false},    {1, 64, false},     {1, 500, false},
+                             {1, 4096, false}, {8, 131072, false}, {256, 1024, false},
+                             {1, 500, true},   {8, 4096, true}};
   const Backend families[] = {sm90_backend(), portable_backend()};
   for (const char* architecture : {"sm_80", "sm_90a", "sm_120a"}) {
     const DeviceInfo device = cuda::device_named(architecture);
@@ -129,7 +133,12 @@ TEST(GpuPlan, OtherSizesOfTheSameModelNeedNoOtherKernels) {
         for (const Backend& backend : families) {
           std::vector<std::vector<cuda::KernelKey>> keys;
           for (const Size& size : kSizes) {
-            const Problem problem = problem_of(model, traits, size.b, size.l);
+            Problem problem = problem_of(model, traits, size.b, size.l);
+            if (size.options) {
+              problem.batch_invariant = problem.dt_softplus = true;
+              problem.D = problem.dt_bias = problem.initial_states = problem.final_states =
+                  problem.log_decay = DType::kF32;
+            }
             if (!backend.refuses(problem, device).empty()) continue;
             keys.emplace_back();
             for (const cuda::Step& kernel : kernels_of(plan_with(backend, problem, device))) {
