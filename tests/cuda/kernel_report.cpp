@@ -27,11 +27,14 @@
 namespace chunkscan::cuda {
 namespace {
 
+// In place of a log, where the compiler knows no such chip.
+constexpr const char* kPtx = "PTX, which the driver assembles";
+
 struct Row {
   Step step;
   DeviceInfo device;
   double ms = 0.0;
-  std::string log;  // of the assembler; empty for PTX
+  std::string log;  // of the assembler
 };
 
 // What a model's kernels depend on beside its sizes.
@@ -99,6 +102,7 @@ std::string remembered_path(const KernelKey& key) {
 void compile_row(Row& row) {
   const std::string path = remembered_path(row.step.key);
   if (std::ifstream file(path); !path.empty() && file >> row.ms) {
+    file.ignore();  // the end of the line
     row.log.assign(std::istreambuf_iterator<char>(file), {});
     return;
   }
@@ -108,7 +112,7 @@ void compile_row(Row& row) {
       compile(source_of(row.step.key), kernel_sources(), row.step.key.architecture, {&verbose, 1});
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   row.ms = took.count();
-  if (!code.ptx) row.log = code.log;
+  row.log = code.ptx ? kPtx : code.log;
   if (path.empty()) return;
   std::error_code ignored;
   std::filesystem::create_directories(cache_directory(), ignored);
@@ -135,7 +139,7 @@ int number_before(const std::string& log, const std::string& words) {
 
 // "" = as it should be.
 std::string complaint(const Row& row) {
-  if (row.log.empty()) return "";
+  if (row.log == kPtx) return "";
   if (row.log.find("bytes spill stores") == std::string::npos) return "the assembler says nothing";
   if (number_before(row.log, " bytes spill stores") + number_before(row.log, " bytes spill loads"))
     return "spills";
@@ -168,6 +172,7 @@ int report(const std::vector<Row>& rows) {
                 number(" registers"), number(" bytes stack frame"), number(" bytes spill stores"),
                 number(" bytes spill loads"), number(" bytes smem"), row.step.shared_bytes, row.ms,
                 config_of(key).c_str(), why.empty() ? "" : "  <- ", why.c_str());
+    if (row.log == kPtx) std::printf("%-8s %s\n", "", kPtx);
     bad += why.empty() ? 0 : 1;
     ms += row.ms;
   }
