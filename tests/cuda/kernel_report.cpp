@@ -34,7 +34,7 @@ struct Row {
   Step step;
   DeviceInfo device;
   double ms = 0.0;
-  std::string log;  // of the assembler
+  std::string log;  // of the assembler; of what did not compile the error
 };
 
 // What a model's kernels depend on beside its sizes.
@@ -122,7 +122,13 @@ void compile_row(Row& row) {
 void compile_all(std::vector<Row>& rows) {
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
-    for (std::size_t i = next++; i < rows.size(); i = next++) compile_row(rows[i]);
+    for (std::size_t i = next++; i < rows.size(); i = next++) {
+      try {
+        compile_row(rows[i]);
+      } catch (const Error& error) {
+        rows[i].log = error.what();
+      }
+    }
   };
   std::vector<std::jthread> helpers;  // joined at the end of this function
   for (unsigned i = 1; i < std::thread::hardware_concurrency(); ++i) helpers.emplace_back(work);
@@ -140,7 +146,8 @@ int number_before(const std::string& log, const std::string& words) {
 // "" = as it should be.
 std::string complaint(const Row& row) {
   if (row.log == kPtx) return "";
-  if (row.log.find("bytes spill stores") == std::string::npos) return "the assembler says nothing";
+  if (row.log.empty()) return "the assembler said nothing";
+  if (row.log.find("bytes spill stores") == std::string::npos) return row.log;
   if (number_before(row.log, " bytes spill stores") + number_before(row.log, " bytes spill loads"))
     return "spills";
   // Such as products that wait for each other.
