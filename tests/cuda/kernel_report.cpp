@@ -43,16 +43,12 @@ struct Traits {
   bool z, packed;
 };
 
-// The default everywhere. Each family shows what else there is on one architecture: the others have
-// as many registers.
+// The other dtypes on one architecture: all have as many registers.
 std::vector<Traits> traits_on(const std::string& architecture) {
-  std::vector<Traits> traits = {{DType::kBF16, false, false}};
-  const bool portable = architecture == "sm_80";
-  if (portable || architecture == "sm_90a") traits.push_back({DType::kBF16, true, true});
-  for (DType dtype : {DType::kF16, DType::kF32}) {
-    for (bool more : {false, true}) {
-      if (portable) traits.push_back({dtype, more, more});
-    }
+  std::vector<Traits> traits;
+  for (DType dtype : {DType::kBF16, DType::kF16, DType::kF32}) {
+    if (dtype != DType::kBF16 && architecture != "sm_80") continue;
+    for (bool more : {false, true}) traits.push_back({dtype, more, more});
   }
   return traits;
 }
