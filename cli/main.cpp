@@ -26,6 +26,7 @@ constexpr Subcommand kSubcommands[] = {
     {"check", "Compare a backend's results with the double-precision reference", add_check},
     {"bench", "Measure speed, with its error and the machine's limits beside it", add_bench},
     {"plan", "Show how a call would be carried out, without running it", add_plan},
+    {"pack", "Compile GPU kernels ahead of time, without a GPU", add_pack},
 };
 
 constexpr const char* kExamples = R"(Examples:

@@ -19,5 +19,6 @@ Action add_run(CLI::App& app);
 Action add_check(CLI::App& app);
 Action add_bench(CLI::App& app);
 Action add_plan(CLI::App& app);
+Action add_pack(CLI::App& app);
 
 }  // namespace chunkscan::cli

@@ -125,6 +125,18 @@ chunkscan_status chunkscan_load_pack(const char* path) {
   });
 }
 
+chunkscan_status chunkscan_write_pack(const chunkscan_plan* const* plans, size_t count,
+                                      const char* path, size_t* kernels) {
+  return guarded([&] {
+    if (path == nullptr) refuse_input("pack", "a path", "NULL");
+    if (plans == nullptr && count > 0) refuse_input("plans", "plans", "NULL");
+    std::vector<Plan> all;
+    for (size_t i = 0; i < count; ++i) all.push_back(plan_in(plans[i]));
+    const std::size_t written = write_pack(all, path);
+    if (kernels != nullptr) *kernels = written;
+  });
+}
+
 const char* chunkscan_last_error(void) { return last_error; }
 
 const char* chunkscan_version(void) { return version(); }

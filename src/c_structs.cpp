@@ -96,6 +96,7 @@ Options options_of(const chunkscan_options* given) {
   options.threads = o.threads;
   if (o.backend != nullptr) options.backend = o.backend;
   if (o.config != nullptr) options.config = o.config;
+  if (o.architecture != nullptr) options.architecture = o.architecture;
   return options;
 }
 

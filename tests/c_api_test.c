@@ -210,6 +210,28 @@ static void other_sizes(void) {
   REFUSED(&call, NULL, CHUNKSCAN_INPUT, "[forward] inputs: expected size = sizeof of the struct");
 }
 
+/* For a GPU that need not be here. */
+static void plans_for_an_architecture(void) {
+  Call call = make_call();
+  chunkscan_options options = softplus();
+  chunkscan_plan* plan = NULL;
+  size_t kernels = 77;
+  describe(&call);
+  EXPECT(chunkscan_plan_make(&call.inputs, &call.outputs, &options, &plan) == CHUNKSCAN_OK);
+  EXPECT(chunkscan_write_pack((const chunkscan_plan* const*)&plan, 1, "no/such/folder", &kernels) ==
+         CHUNKSCAN_INPUT);
+  EXPECT(strstr(chunkscan_last_error(), "expected one of a cuda/ backend, got one of cpu") != NULL);
+  EXPECT(chunkscan_write_pack(NULL, 0, "no/such/folder", NULL) == CHUNKSCAN_INPUT);
+  EXPECT(chunkscan_write_pack(NULL, 1, "no/such/folder", NULL) == CHUNKSCAN_INPUT);
+  EXPECT(kernels == 77);
+  chunkscan_plan_destroy(plan);
+  options.architecture = "sm_80";
+  EXPECT(chunkscan_plan_make(&call.inputs, &call.outputs, &options, &plan) == CHUNKSCAN_OK);
+  if (plan == NULL) return;
+  EXPECT(strcmp(chunkscan_plan_backend(plan), "cuda/portable") == 0);
+  chunkscan_plan_destroy(plan);
+}
+
 static void lists(void) {
   const int32_t count = chunkscan_backend_count();
   EXPECT(strlen(chunkscan_version()) >= 5);
@@ -226,6 +248,7 @@ int main(void) {
   plan_runs();
   mistakes_are_sentences();
   other_sizes();
+  plans_for_an_architecture();
   lists();
   if (failures == 0) printf("the C interface: all right\n");
   return failures == 0 ? 0 : 1;

@@ -89,11 +89,12 @@ typedef struct chunkscan_options {
   int32_t check_contents;  /* 0 or 1 */
   int32_t threads;         /* 0: OpenMP's default */
   float dt_min;
-  float dt_max;        /* infinity by default */
-  int64_t state_every; /* tokens between two chunk_states */
-  int64_t chunk_size;  /* 0: the library chooses */
-  const char* backend; /* NULL: the best one that can */
-  const char* config;  /* NULL: the backend's default */
+  float dt_max;             /* infinity by default */
+  int64_t state_every;      /* tokens between two chunk_states */
+  int64_t chunk_size;       /* 0: the library chooses */
+  const char* backend;      /* NULL: the best one that can */
+  const char* config;       /* NULL: the backend's default */
+  const char* architecture; /* NULL: the tensors' device; else a GPU to plan for: "sm_90a" */
 } chunkscan_options;
 
 /* The defaults. `size`: sizeof *options, as the caller was compiled. */
@@ -133,6 +134,9 @@ chunkscan_status chunkscan_plan_run(const chunkscan_plan* plan, const chunkscan_
 
 /* Kernels compiled ahead of time: see pack.h. */
 chunkscan_status chunkscan_load_pack(const char* path);
+/* Of `count` plans; *kernels, where not NULL, becomes how many kernels the pack holds. */
+chunkscan_status chunkscan_write_pack(const chunkscan_plan* const* plans, size_t count,
+                                      const char* path, size_t* kernels);
 
 /* The calling thread's last failure, one sentence; "" before any. Valid until its next one. */
 const char* chunkscan_last_error(void);

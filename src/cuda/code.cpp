@@ -76,15 +76,17 @@ Compiled code_of(const KernelKey& key) {
   return *slot->code;
 }
 
-std::vector<Compiled> codes_of(std::span<const KernelKey> keys) {
+std::vector<Compiled> codes_of(std::span<const KernelKey> keys, const Progress& progress) {
   std::vector<Compiled> codes(keys.size());
-  std::atomic<std::size_t> next{0};
+  std::atomic<std::size_t> next{0}, done{0};
   std::mutex mutex;
   std::exception_ptr failure;
-  auto work = [&] {
+  auto work = [&](const Progress& tell) {
     for (std::size_t i = next++; i < keys.size(); i = next++) {
       try {
         codes[i] = code_of(keys[i]);
+        ++done;
+        if (tell) tell(done, keys.size());
       } catch (...) {
         std::scoped_lock lock(mutex);
         if (failure == nullptr) failure = std::current_exception();
@@ -95,8 +97,9 @@ std::vector<Compiled> codes_of(std::span<const KernelKey> keys) {
   {
     const std::size_t most = std::max(1u, std::thread::hardware_concurrency());
     std::vector<std::jthread> helpers;  // joined at the end of this block
-    for (std::size_t i = 1; i < std::min(most, keys.size()); ++i) helpers.emplace_back(work);
-    work();
+    for (std::size_t i = 1; i < std::min(most, keys.size()); ++i)
+      helpers.emplace_back(work, Progress());
+    work(progress);
   }
   if (failure != nullptr) std::rethrow_exception(failure);
   return codes;

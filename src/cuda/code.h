@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,8 +17,9 @@ std::string source_of(const KernelKey& key);
 // Throws Error(kRuntime) where neither pack, cache nor NVRTC has it.
 Compiled code_of(const KernelKey& key);
 
-// The same for all of them, in parallel.
-std::vector<Compiled> codes_of(std::span<const KernelKey> keys);
+// The same for all of them, in parallel. `progress`: called in the calling thread alone.
+using Progress = std::function<void(std::size_t done, std::size_t all)>;
+std::vector<Compiled> codes_of(std::span<const KernelKey> keys, const Progress& progress = {});
 
 // "" = a driver for CUDA `driver_version` loads that code, else "expected ..., got ...".
 std::string refuses_code(const Compiled& code, int driver_version);

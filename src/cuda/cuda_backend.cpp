@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "chunkscan/error.h"
+#include "chunkscan/pack.h"
 #include "cuda/device.h"
 #include "cuda/driver.h"
+#include "cuda/pack.h"
 #include "cuda/scratch.h"
-#include "cuda/staged.h"
 #include "plan.h"
 
 namespace chunkscan {
@@ -33,12 +35,7 @@ void complete(PlanData& plan) {
 void prepare(const PlanData& plan) {
   const ContextGuard guard(plan.device.index);
   std::vector<cuda::KernelKey> keys;
-  const auto add = [&keys](const cuda::KernelKey& key) {
-    const bool known = std::find(keys.begin(), keys.end(), key) != keys.end();
-    if (!key.file.empty() && !known) keys.push_back(key);
-  };
-  for (const cuda::Step& step : details(plan).steps) add(step.key);
-  for (const cuda::KernelKey& key : details(plan).siblings) add(key);
+  for (const cuda::Step& kernel : kernels_of(plan)) keys.push_back(kernel.key);
   cuda::prepare(keys);
 }
 
@@ -105,6 +102,29 @@ Backend portable_backend() {
   backend.name = "cuda/portable";
   backend.unavailable = unavailable<0>;
   return backend;
+}
+
+std::vector<cuda::Step> kernels_of(const PlanData& plan) { return cuda::kernels_of(details(plan)); }
+
+std::size_t write_pack(std::span<const Plan> plans, const std::string& path,
+                       const PackProgress& progress) {
+  if (plans.empty())
+    throw Error(ErrorKind::kInput, "[pack] plans: expected at least one, got none");
+  std::vector<cuda::KernelKey> keys;
+  for (const Plan& plan : plans) {
+    const PlanData& data = plan.data();
+    if (data.backend->device != DeviceKind::kCuda) {
+      throw Error(ErrorKind::kInput,
+                  std::string("[pack] plan: expected one of a cuda/ backend, got one of ") +
+                      data.backend->name + ", which has no kernels to compile");
+    }
+    for (const cuda::Step& kernel : kernels_of(data)) {
+      const bool known = std::find(keys.begin(), keys.end(), kernel.key) != keys.end();
+      if (!known) keys.push_back(kernel.key);
+    }
+  }
+  cuda::write_pack(keys, path, progress);
+  return keys.size();
 }
 
 }  // namespace chunkscan

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <type_traits>
@@ -170,6 +171,18 @@ bool ImageFile::parse_index(std::string_view index, std::uint64_t count, std::ui
     index_[std::move(key)] = {row.offset, row.bytes, row.checksum, row.compiler, row.ptx != 0};
   }
   return index.empty();
+}
+
+std::vector<ImageFile::Listed> ImageFile::list() const {
+  std::vector<std::pair<std::uint64_t, Listed>> rows;
+  for (const auto& [key, entry] : index_) {
+    rows.push_back({entry.offset, {key, entry.bytes, entry.compiler, entry.ptx}});
+  }
+  std::sort(rows.begin(), rows.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Listed> listed;
+  for (auto& row : rows) listed.push_back(std::move(row.second));
+  return listed;
 }
 
 std::optional<Compiled> ImageFile::find(const KernelKey& key) const {

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "cuda/kernel_key.h"
 
@@ -32,6 +33,14 @@ class ImageFile {
   std::optional<Compiled> find(const KernelKey& key) const;
 
   std::size_t size() const { return index_.size(); }
+
+  struct Listed {
+    KernelKey key;
+    std::uint64_t bytes;
+    int compiler;
+    bool ptx;
+  };
+  std::vector<Listed> list() const;  // in the order of encode()
 
  private:
   struct Entry {

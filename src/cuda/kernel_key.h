@@ -21,6 +21,10 @@ struct KernelKey {
 
 std::size_t hash_of(const KernelKey& key);
 
+// For people: "sm90/compute_out", and the members of its config.
+std::string name_of(const KernelKey& key);
+std::string config_of(const KernelKey& key);
+
 struct KernelKeyHash {
   std::size_t operator()(const KernelKey& key) const { return hash_of(key); }
 };

@@ -7,7 +7,7 @@
 #include "chunkscan/error.h"
 #include "chunkscan/pack.h"
 #include "cuda/atomic_file.h"
-#include "cuda/code.h"
+#include "cuda/driver.h"
 #include "cuda/environment.h"
 #include "cuda/image_file.h"
 #include "cuda/nvrtc_search.h"
@@ -62,8 +62,9 @@ std::optional<Compiled> find_packed(const KernelKey& key) {
   return std::nullopt;
 }
 
-void write_pack(std::span<const KernelKey> keys, const std::string& path) {
-  std::vector<Compiled> codes = codes_of(keys);
+void write_pack(std::span<const KernelKey> keys, const std::string& path,
+                const Progress& progress) {
+  std::vector<Compiled> codes = codes_of(keys, progress);
   std::vector<Image> images;
   for (std::size_t i = 0; i < keys.size(); ++i) images.push_back({keys[i], std::move(codes[i])});
   if (std::string why = write_whole(path, encode(images)); !why.empty()) {
@@ -97,6 +98,15 @@ void load_pack(const std::string& path) {
   std::scoped_lock lock(p.mutex);
   cuda::search_default(p);
   p.loaded.insert(p.loaded.begin(), std::move(pack));
+}
+
+std::vector<PackedKernel> list_pack(const std::string& path) {
+  std::vector<PackedKernel> kernels;
+  for (const cuda::ImageFile::Listed& row : cuda::ImageFile(path).list()) {
+    kernels.push_back({cuda::name_of(row.key), cuda::config_of(row.key), row.key.architecture,
+                       cuda::version_text(row.compiler), row.ptx, row.bytes});
+  }
+  return kernels;
 }
 
 }  // namespace chunkscan

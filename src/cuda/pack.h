@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "cuda/kernel_key.h"
+#include "cuda/code.h"
 
 namespace chunkscan::cuda {
 
@@ -13,7 +13,8 @@ namespace chunkscan::cuda {
 std::optional<Compiled> find_packed(const KernelKey& key);
 
 // Compiles what has to be and writes all of it under a temporary name first.
-void write_pack(std::span<const KernelKey> keys, const std::string& path);
+void write_pack(std::span<const KernelKey> keys, const std::string& path,
+                const Progress& progress = {});
 
 struct PackState {
   std::string path;    // of the default pack; "" = none found

@@ -109,12 +109,18 @@ int tile_of(std::int64_t size, int most) {
   return std::min(round_up(static_cast<int>(size), 16), most);
 }
 
-Tiles state_tiles(const Problem& problem, bool small) {
+// As many stages as fit.
+Tiles state_tiles(const Problem& problem, const DeviceInfo& device, bool small) {
   const bool wide = io_of(problem) == Element::kF32;
   const int p_tile = tile_of(problem.p, small ? 32 : 64);
   const int n_tile = tile_of(problem.n, small ? 32 : wide ? 64 : 128);
   const int warps_p = p_tile % 32 == 0 ? 2 : 1, warps_n = n_tile % 32 == 0 ? 2 : 1;
-  return {p_tile, n_tile, warps_p, warps_n, 32, wide ? 3 : 4};
+  Config config;
+  for (int stages = wide ? 3 : 4;; --stages) {
+    config.state = {p_tile, n_tile, warps_p, warps_n, 32, stages};
+    const int bytes = state_config(problem, config).shared_bytes();
+    if (stages == 2 || bytes <= device.shared_per_block_optin) return config.state;
+  }
 }
 
 // Where few heads would leave multiprocessors idle.
@@ -126,7 +132,7 @@ Config default_config(const Problem& problem, const DeviceInfo& device) {
   const bool wide = io_of(problem) != Element::kBF16;
   Config config;
   config.route = Route::kStaged;
-  config.state = state_tiles(problem, wants_small_slices(problem, device));
+  config.state = state_tiles(problem, device, wants_small_slices(problem, device));
   const int heads = static_cast<int>(std::min<std::int64_t>(problem.heads_per_group(), 8));
   const int wanted = problem.chunk_size == 0 ? 64 : static_cast<int>(problem.chunk_size);
   // From the tiles that are fastest where they fit to those that fit anywhere.
@@ -185,12 +191,15 @@ std::vector<Config> candidates(const Problem& problem, const DeviceInfo& device)
   return configs;
 }
 
-KernelKey state_key(const DeviceInfo& device, const PortableFwdPassStateConfig& c) {
-  return key_of(
-      device, "portable/fwd_pass_state.cuh", "fwd_pass_state",
-      expression("PortableFwdPassStateConfig", c.p, c.n, c.q, c.io, c.packing, c.x_load, c.B_load,
-                 c.p_tile, c.n_tile, c.warps_p, c.warps_n, c.token_tile, c.stages),
-      "PortableFwdPassStateParams", c.threads());
+Step state_step(const DeviceInfo& device, const PortableFwdPassStateConfig& c) {
+  Step step;
+  step.key =
+      key_of(device, "portable/fwd_pass_state.cuh", "fwd_pass_state",
+             expression("PortableFwdPassStateConfig", c.p, c.n, c.q, c.io, c.packing, c.x_load,
+                        c.B_load, c.p_tile, c.n_tile, c.warps_p, c.warps_n, c.token_tile, c.stages),
+             "PortableFwdPassStateParams", c.threads());
+  step.shared_bytes = static_cast<unsigned>(c.shared_bytes());
+  return step;
 }
 
 StagedPlan plan(const Problem& problem, const DeviceInfo& device, const Config& config) {
@@ -204,13 +213,12 @@ StagedPlan plan(const Problem& problem, const DeviceInfo& device, const Config& 
   StagedPlan plan;
   plan.workspace = workspace_of(problem, config.q, cumsum.compensated, state_bytes(s.io, s.p, s.n));
   add_shared_steps(problem, device, cumsum, plan.steps);
-  plan.steps[kFwdPassState].key = state_key(device, s);
+  plan.steps[kFwdPassState] = state_step(device, s);
   for (bool small : {true, false}) {
     Config other = config;
-    other.state = state_tiles(problem, small);
-    plan.siblings.push_back(state_key(device, state_config(problem, other)));
+    other.state = state_tiles(problem, device, small);
+    plan.siblings.push_back(state_step(device, state_config(problem, other)));
   }
-  plan.steps[kFwdPassState].shared_bytes = static_cast<unsigned>(s.shared_bytes());
   const std::int64_t fit = device.shared_per_multiprocessor / (o.shared_bytes() + 1024);
   const int most = std::max(1, 384 / o.threads());  // more would leave too few registers
   const int blocks = static_cast<int>(std::clamp<std::int64_t>(fit, 1, most));

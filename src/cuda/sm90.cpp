@@ -1,6 +1,7 @@
 // The kernels for compute capability 9.0: what they take, which tiles, their launches.
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "cuda/driver.h"
@@ -41,6 +42,9 @@ ComputeOutConfig out_config(const Problem& problem, const Config& config) {
   return c;
 }
 
+Config default_config(const Problem& problem, const DeviceInfo& device);
+std::string refuses_config(const Problem& problem, const DeviceInfo& device, const Config& config);
+
 std::string refuses(const Problem& problem, const DeviceInfo& device) {
   if (device.major != 9) {
     return "device: expected compute capability 9.0 with cuda/sm90, got " +
@@ -61,7 +65,8 @@ std::string refuses(const Problem& problem, const DeviceInfo& device) {
     return "x, B, C, z, y: expected addresses and strides that are multiples of 16 bytes, and a "
            "contiguous last dimension, with cuda/sm90, got others";
   }
-  return "";
+  // Where a device has less shared memory than the usual one, the tiles of some sizes do not fit.
+  return refuses_config(problem, device, default_config(problem, device));
 }
 
 std::string refuses_config(const Problem& problem, const DeviceInfo& device, const Config& config) {
@@ -197,11 +202,14 @@ std::vector<Config> candidates(const Problem& problem, const DeviceInfo& device)
   return configs;
 }
 
-KernelKey state_key(const DeviceInfo& device, const FwdPassStateConfig& c) {
-  return key_of(device, "sm90/fwd_pass_state.cuh", "fwd_pass_state",
-                expression("FwdPassStateConfig", c.p, c.n, c.q, c.io, c.packing, c.ragged, c.p_tile,
-                           c.warpgroups, c.stages),
-                "FwdPassStateParams", c.threads());
+Step state_step(const DeviceInfo& device, const FwdPassStateConfig& c) {
+  Step step;
+  step.key = key_of(device, "sm90/fwd_pass_state.cuh", "fwd_pass_state",
+                    expression("FwdPassStateConfig", c.p, c.n, c.q, c.io, c.packing, c.ragged,
+                               c.p_tile, c.warpgroups, c.stages),
+                    "FwdPassStateParams", c.threads());
+  step.shared_bytes = static_cast<unsigned>(c.shared_bytes());
+  return step;
 }
 
 std::array<Step, kSteps> steps_of(const Problem& problem, const DeviceInfo& device,
@@ -215,8 +223,7 @@ std::array<Step, kSteps> steps_of(const Problem& problem, const DeviceInfo& devi
 
   std::array<Step, kSteps> steps;
   add_shared_steps(problem, device, cumsum, steps);
-  steps[kFwdPassState].key = state_key(device, s);
-  steps[kFwdPassState].shared_bytes = static_cast<unsigned>(s.shared_bytes());
+  steps[kFwdPassState] = state_step(device, s);
 
   // 1 KiB of each block's shared memory is the system's.
   const std::int64_t fit = device.shared_per_multiprocessor / (o.shared_bytes() + 1024);
@@ -241,13 +248,16 @@ StagedPlan plan(const Problem& problem, const DeviceInfo& device, const Config& 
     if (problem.chunk_size != 0 && q != config.q) continue;
     other.q = q;
     other.out = out_tiles(problem, device, other);
-    other.state = slices_of(problem).front();
-    if (!refuses_config(problem, device, other).empty()) continue;
-    for (const Step& step : steps_of(problem, device, other)) plan.siblings.push_back(step.key);
+    std::optional<Config> fits;
     for (const Tiles& tiles : slices_of(problem)) {
       other.state = tiles;
-      plan.siblings.push_back(state_key(device, state_config(problem, other)));
+      if (!refuses_config(problem, device, other).empty()) continue;
+      fits = other;
+      plan.siblings.push_back(state_step(device, state_config(problem, other)));
     }
+    if (!fits) continue;
+    const std::array<Step, kSteps> steps = steps_of(problem, device, *fits);
+    plan.siblings.insert(plan.siblings.end(), {steps[kChunkCumsum], steps[kComputeOut]});
   }
   return plan;
 }

@@ -75,6 +75,18 @@ void add_shared_steps(const Problem& problem, const DeviceInfo& device, ChunkCum
   }
 }
 
+std::vector<Step> kernels_of(const StagedPlan& plan) {
+  std::vector<Step> kernels;
+  const auto add = [&kernels](const Step& step) {
+    const auto same = [&step](const Step& other) { return other.key == step.key; };
+    const bool known = std::any_of(kernels.begin(), kernels.end(), same);
+    if (!step.key.file.empty() && !known) kernels.push_back(step);
+  };
+  for (const Step& step : plan.steps) add(step);
+  for (const Step& step : plan.siblings) add(step);
+  return kernels;
+}
+
 std::int64_t resident_blocks(const StagedCall& call, const Step& step, std::int64_t turns) {
   const std::int64_t resident =
       std::int64_t{call.device.multiprocessors} * step.blocks_per_multiprocessor;

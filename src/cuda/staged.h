@@ -29,8 +29,11 @@ struct StagedPlan {
   Workspace workspace;
   // What plans of the same model with other b and l may use: prepared together, so that a server
   // compiles nothing once it is warm.
-  std::vector<KernelKey> siblings;
+  std::vector<Step> siblings;
 };
+
+// What a plan has compiled, each kernel once.
+std::vector<Step> kernels_of(const StagedPlan& plan);
 
 // One run.
 struct StagedCall {

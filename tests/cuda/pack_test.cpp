@@ -3,8 +3,10 @@
 
 #include <filesystem>
 
-#include "chunkscan/backends.h"
+#include "chunkscan/chunkscan.h"
+#include "cuda/cuda_backend.h"
 #include "cuda/fixture.h"
+#include "plan.h"
 
 namespace chunkscan::cuda {
 namespace {
@@ -34,6 +36,54 @@ class Pack : public Jit {
   std::vector<Compiled> codes_;
   std::uint64_t before_ = 0;
 };
+
+// Of a call without memory; "" = for this machine's CPU.
+Plan small_plan(const std::string& architecture) {
+  Inputs in;
+  in.x = TensorView(nullptr, DType::kF32, {1, 100, 4, 16});
+  in.dt = TensorView(nullptr, DType::kF32, {1, 100, 4});
+  in.A = TensorView(nullptr, DType::kF32, {4});
+  in.B = in.C = TensorView(nullptr, DType::kF32, {1, 100, 1, 16});
+  Outputs out;
+  out.y = in.x;
+  Options options;
+  options.architecture = architecture;
+  return make_plan(in, out, options);
+}
+
+TEST_F(Pack, OfPlansHoldsEachOfTheirKernelsOnce) {
+  set_nvrtc_path("");
+  const Plan plans[] = {small_plan("sm_80"), small_plan("sm_80")};
+  const std::vector<Step> kernels = kernels_of(plans[0].data());
+  std::size_t last = 0;
+  const std::size_t count = chunkscan::write_pack(
+      plans, path("b.pack"), [&](std::size_t done, std::size_t) { last = done; });
+  EXPECT_EQ(count, kernels.size());
+  EXPECT_GT(last, 0u);
+  EXPECT_LE(last, count);
+  EXPECT_GE(count, 3u);
+  const std::vector<PackedKernel> listed = list_pack(path("b.pack"));
+  ASSERT_EQ(listed.size(), count);
+  for (std::size_t i = 0; i < count; ++i) {
+    EXPECT_EQ(listed[i].name, name_of(kernels[i].key));
+    EXPECT_THAT(listed[i].config, testing::Not(HasSubstr("chunkscan")));
+    EXPECT_EQ(listed[i].architecture, "sm_80");
+    EXPECT_GT(listed[i].bytes, 1000u);
+  }
+  forget();
+  without_nvrtc();
+  load_pack(path("b.pack"));
+  for (const Step& kernel : kernels) EXPECT_FALSE(code_of(kernel.key).image.empty());
+}
+
+TEST_F(Pack, OfPlansWithoutKernelsIsRefused) {
+  EXPECT_EQ(sentence_of([] { chunkscan::write_pack({}, "unused"); }),
+            "[pack] plans: expected at least one, got none");
+  const Plan plans[] = {small_plan("sm_80"), small_plan("")};
+  EXPECT_EQ(sentence_of([&] { chunkscan::write_pack(plans, "unused"); }),
+            "[pack] plan: expected one of a cuda/ backend, got one of cpu, which has no kernels to "
+            "compile");
+}
 
 TEST_F(Pack, ByPath) {
   load_pack(path("a.pack"));
