@@ -29,7 +29,7 @@ void CallFlags::add(CLI::App& app) {
       ->check(at_least(1));
   app.add_option("--threads", threads, "CPU threads; else OpenMP's default")
       ->type_name("N")
-      ->check(CLI::Range(1, 4096));
+      ->check(CLI::Range(1, 1024));
 }
 
 void CallFlags::apply(Options& options) const {

@@ -46,6 +46,7 @@ io::Tensor contiguous_tensor(const TensorView& view) {
 
 int run_file(const Flags& flags) {
   flags.how.require_device();
+  if (flags.output.empty()) refuse("--output", "the name of a file", flags.output);
   io::require_writable(flags.output);  // before minutes of work that could not be kept
   FileCall call = read_call(flags.file, flags.how);
   const Wanted wanted = wanted_outputs(flags);

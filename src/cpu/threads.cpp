@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "chunkscan/backends.h"
 
 namespace chunkscan {
@@ -12,6 +14,10 @@ const pid_t loaded_in = getpid();
 
 bool in_forked_child() { return getpid() != loaded_in; }
 
-int default_threads() { return in_forked_child() ? 1 : omp_get_max_threads(); }
+// OMP_NUM_THREADS may ask for more than Options::threads takes, and than the machine can start.
+int default_threads() {
+  constexpr int kMostThreads = 1024;
+  return in_forked_child() ? 1 : std::min(omp_get_max_threads(), kMostThreads);
+}
 
 }  // namespace chunkscan

@@ -253,5 +253,11 @@ TEST_F(RunTest, ReplacesItsOwnInput) {
   EXPECT_EQ(files(), 1);
 }
 
+TEST_F(RunTest, OutputHasAName) {
+  const Ran ran = chunkscan(std::string("run --input ") + kLayer + " --output ''");
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_THAT(ran.err, HasSubstr("--output: expected the name of a file"));
+}
+
 }  // namespace
 }  // namespace chunkscan

@@ -205,7 +205,7 @@ TEST_F(Program, RefusesBadWords) {
   }
   expect_refusal(plan + "--backend abacus",
                  "chunkscan plan: [forward] backend: expected cuda | cuda/sm90 | cuda/portable | "
-                 "reference, got \"abacus\"");
+                 "cpu | reference, got \"abacus\"");
   EXPECT_THAT(chunkscan(plan + "--config sprint").err, HasSubstr("[forward] config: expected"));
   EXPECT_THAT(chunkscan("plan --model mamba3").err,
               HasSubstr("--model: expected mamba2-130m | mamba2-370m"));
