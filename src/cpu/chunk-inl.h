@@ -92,8 +92,7 @@ HWY_NOINLINE void finish_rows(const CpuCall& call, const Block& block, std::int6
     float* row = sum + r * layout.slice;
     const float* z = worker.z() + r * layout.slice;
     for (std::int64_t k = 0; k < slice.count; k += lanes()) {
-      const V gate = silu(hn::LoadU(f32, z + k));
-      hn::StoreU(hn::Mul(hn::LoadU(f32, row + k), gate), f32, row + k);
+      hn::StoreU(gate(hn::LoadU(f32, row + k), hn::LoadU(f32, z + k)), f32, row + k);
     }
   }
   store_tokens(tokens_of(buffers.y, problem.y, block, part, slice), sum, layout.slice,
@@ -176,8 +175,8 @@ HWY_INLINE Steps steps_of(const CpuLayout& layout, const float* B, const float* 
 
 // y_i = exp(cs_i) C_i S^T
 HWY_NOINLINE void output_of_state(const CpuLayout& layout, const float* C, const float* state,
-                                  std::int64_t columns, std::int64_t len, const float* decay_in,
-                                  const float* decay_in_rest, float* y) {
+                                  double most_state, std::int64_t columns, std::int64_t len,
+                                  const float* decay_in, const float* decay_in_rest, float* y) {
   for_each_row_tile(len, [&](std::int64_t i, auto rows) HWY_ATTR {
     for_each_column_tile(columns, [&](std::int64_t c, auto vecs) HWY_ATTR {
       Tile<rows, vecs> tile;
@@ -188,6 +187,18 @@ HWY_NOINLINE void output_of_state(const CpuLayout& layout, const float* C, const
       tile.store(y + i * layout.slice + c, layout.slice);
     });
   });
+  // Where C S might overflow before it decays, the state decays first.
+  for (std::int64_t i = 0; i < len; ++i) {
+    const float* C_i = C + i * layout.n16;
+    if (most_of(C_i, layout.n) * most_state * static_cast<double>(layout.n) < 1e37) continue;
+    float* y_i = y + i * layout.slice;
+    std::fill(y_i, y_i + padded(columns), 0.0f);
+    for (std::int64_t k = 0; k < layout.n; ++k) {
+      for (std::int64_t c = 0; c < columns; ++c) {
+        y_i[c] += C_i[k] * (state[k * layout.slice + c] * decay_in[i] * decay_in_rest[i]);
+      }
+    }
+  }
 }
 
 // y from token `first` of the chunk on and the next state, token by token, the state of a few n at
@@ -207,15 +218,13 @@ HWY_NOINLINE void recurrence_chunk(const CpuCall& call, const Block& block, std:
   const std::int64_t len = scratch.chunk(w).len;
   const Steps steps = steps_of(layout, worker.B(w), decay(kDt), len, most_x, worker);
   const HeadSums& sums = scratch.sums(w, slice.head_in_block);
-  // C S must not overflow before it decays.
-  const double state_C = entering.most * worker.most(w).C * static_cast<double>(layout.n);
-  const bool apart = has_state && entering.slow && state_C < 1e37;
+  const bool apart = has_state && entering.slow;
   const bool slow = apart && sums.slow;
   const float state_rest = decay(kDecayInRest)[len - 1];
   float* lost = scratch.lost(slice.head_in_block);
   scratch.carried(slice.head_in_block).lost = slow;
   if (apart) {
-    output_of_state(layout, worker.C(w), state, slice.count, len, decay(kDecayIn),
+    output_of_state(layout, worker.C(w), state, entering.most, slice.count, len, decay(kDecayIn),
                     decay(kDecayInRest), worker.y());
   } else {
     std::fill(worker.y(), worker.y() + len * layout.slice, 0.0f);

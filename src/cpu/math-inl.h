@@ -77,11 +77,14 @@ HWY_INLINE V softplus(V v) {
   return hn::IfThenElse(hn::Or(hn::Gt(v, hn::Set(f32, 20.0f)), hn::IsNaN(v)), v, small);
 }
 
-// v / (1 + e^-v), by e^-|v|, which never overflows: far below 0 the result is still v e^v.
-HWY_INLINE V silu(V v) {
-  const V e = exp(hn::Neg(hn::Abs(v)));
-  const V scaled = hn::IfThenElse(hn::Lt(v, hn::Zero(f32)), hn::Mul(v, e), v);
-  return hn::Div(scaled, hn::Add(hn::Set(f32, 1.0f), e));
+// y silu(z) = y z / (1 + e^-z), by e^(-|z| / 2), which never overflows. Far below 0 it is y z e^z,
+// with half of the exponent for each factor: a large y may make up for a small e^z.
+HWY_INLINE V gate(V y, V z) {
+  const V half = exp(hn::Mul(hn::Set(f32, -0.5f), hn::Abs(z)));
+  const auto negative = hn::Lt(z, hn::Zero(f32));
+  const V left = hn::IfThenElse(negative, hn::Mul(y, half), y);
+  const V right = hn::IfThenElse(negative, hn::Mul(z, half), z);
+  return hn::Mul(left, hn::Div(right, hn::MulAdd(half, half, hn::Set(f32, 1.0f))));
 }
 
 }  // namespace chunkscan::HWY_NAMESPACE

@@ -153,6 +153,18 @@ TEST_P(Range, SlicesOfAnInPlaceState) {
   }
 }
 
+// A gate far below 0 meets a y that makes up for it.
+TEST_P(Range, AGateFarBelowZero) {
+  if (on_gpu()) GTEST_SKIP() << kFp32OnGpu;
+  for (double z : {-60.0, -92.0, -110.0, -150.0}) {
+    CaseSpec spec = make(bare(DType::kF32)).spec;
+    spec.z = true;
+    Case c = case_of(spec, {"", -1, 1e-2, 1e28, 1, 1, 0});
+    testkit::fill(c.inputs.z, z);
+    expect_right(c, 48, std::to_string(z));
+  }
+}
+
 // A NaN later in the sequence takes no care away from what was before it.
 TEST_P(Range, ANaNHidesNothing) {
   if (on_gpu()) GTEST_SKIP() << kFp32OnGpu;
