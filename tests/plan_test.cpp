@@ -1,6 +1,7 @@
 // Plans: made without data, printable, and strict about what they run.
 #include "plan.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -67,6 +68,24 @@ TEST(Candidates, AreConfigsThatPlansTake) {
         options.config = config;
         EXPECT_EQ(make_plan(shapes.inputs, shapes.outputs, options).config(), config);
       }
+    }
+  }
+}
+
+// A grid that no GPU can launch is refused when the plan is made, not between two launches.
+TEST(GpuPlans, TooManyBlocksAreRefused) {
+  for (const std::string architecture : {"sm_80", "sm_90a"}) {
+    Options options;
+    options.architecture = architecture;
+    const Shapes most(std::int64_t{1} << 28, 1, 2, 8, 16, 1, DType::kBF16);
+    EXPECT_NO_THROW(make_plan(most.inputs, most.outputs, options));
+    const Shapes more(std::int64_t{1} << 31, 1, 2, 8, 16, 1, DType::kBF16);
+    try {
+      make_plan(more.inputs, more.outputs, options);
+      FAIL() << architecture;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
+      EXPECT_THAT(error.what(), testing::HasSubstr("at most 2^31 - 1 blocks"));
     }
   }
 }

@@ -83,11 +83,6 @@ KernelKey key_of(const DeviceInfo& device, const char* file, const char* functio
 void launch(const Step& step, std::int64_t blocks, const void* params, CUstream stream,
             bool follows) {
   if (blocks == 0) return;
-  constexpr std::int64_t kMostBlocks = (std::int64_t{1} << 31) - 1;
-  if (blocks > kMostBlocks) {
-    throw Error(ErrorKind::kUnsupported,
-                "[forward] x: expected at most 2^31 - 1 blocks, got " + std::to_string(blocks));
-  }
   const Kernel* kernel = find_loaded(step.key);
   if (kernel == nullptr) {
     throw Error(ErrorKind::kRuntime,

@@ -51,7 +51,7 @@ inline bool device_overlaps(const DeviceInfo& device) { return device.major >= 9
 
 // Launches a loaded kernel. `follows`: it waits by itself for the kernel before it in the stream,
 // and may start while that one ends (compute capability 9.0 and later). Throws Error(kRuntime)
-// where it has not been prepared, and Error(kUnsupported) where no grid has so many blocks.
+// where it has not been prepared. That a grid may have so many blocks the plan has seen to.
 void launch(const Step& step, std::int64_t blocks, const void* params, CUstream stream,
             bool follows = false);
 

@@ -134,7 +134,9 @@ Config default_config(const Problem& problem, const DeviceInfo& device) {
   config.route = Route::kStaged;
   config.state = state_tiles(problem, device, wants_small_slices(problem, device));
   const int heads = static_cast<int>(std::min<std::int64_t>(problem.heads_per_group(), 8));
-  const int wanted = problem.chunk_size == 0 ? 64 : static_cast<int>(problem.chunk_size);
+  const int wanted = problem.chunk_size == 0
+                         ? 64
+                         : static_cast<int>(std::min<std::int64_t>(problem.chunk_size, 256));
   // From the tiles that are fastest where they fit to those that fit anywhere.
   for (const auto& [q, p_tile, n_tile] :
        {std::array{wanted > 64 ? 128 : 64, wide ? 32 : 64, 128}, std::array{64, 32, 64},
@@ -211,6 +213,7 @@ StagedPlan plan(const Problem& problem, const DeviceInfo& device, const Config& 
   cumsum.compensated = o.compensated();
 
   StagedPlan plan;
+  require_grids(problem, config.q, s.p_slices() * s.n_slices());
   plan.workspace = workspace_of(problem, config.q, cumsum.compensated, state_bytes(s.io, s.p, s.n));
   add_shared_steps(problem, device, cumsum, plan.steps);
   plan.steps[kFwdPassState] = state_step(device, s);

@@ -60,6 +60,10 @@ std::string refuses(const Problem& problem, const DeviceInfo& device) {
     return "x: expected p <= 128 and n <= 256 with cuda/sm90, got p = " +
            std::to_string(problem.p) + ", n = " + std::to_string(problem.n);
   }
+  constexpr std::int64_t kMostTokens = (std::int64_t{1} << 31) - 1;  // coordinates of TMA
+  if (problem.l > kMostTokens) {
+    return "x: expected l < 2^31 with cuda/sm90, got " + std::to_string(problem.l);
+  }
   constexpr Alignment kWanted;
   if (!problem.alignment.serves(kWanted)) {
     return "x, B, C, z, y: expected addresses and strides that are multiples of 16 bytes, and a "
@@ -241,6 +245,8 @@ std::array<Step, kSteps> steps_of(const Problem& problem, const DeviceInfo& devi
 StagedPlan plan(const Problem& problem, const DeviceInfo& device, const Config& config) {
   StagedPlan plan;
   const int elements = state_elements(static_cast<int>(problem.p), static_cast<int>(problem.n));
+  const FwdPassStateConfig state = state_config(problem, config);
+  require_grids(problem, config.q, state.p_slices() * state.n_slices());
   plan.workspace = workspace_of(problem, config.q, false, std::int64_t{2} * elements);
   plan.steps = steps_of(problem, device, config);
   Config other = config;
@@ -280,10 +286,8 @@ TensorMap tensor_map(const Array& array, const Problem& problem, std::int64_t co
   const std::uint32_t ones[] = {1, 1, 1, 1};
   TensorMap map;
   check(driver().cuTensorMapEncodeTiled(
-            reinterpret_cast<CUtensorMap*>(&map),
-            problem.x == DType::kBF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
-                                      : CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
-            4, array.data, sizes, steps, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE,
+            reinterpret_cast<CUtensorMap*>(&map), CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4, array.data,
+            sizes, steps, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE,
             width == 64   ? CU_TENSOR_MAP_SWIZZLE_128B
             : width == 32 ? CU_TENSOR_MAP_SWIZZLE_64B
                           : CU_TENSOR_MAP_SWIZZLE_32B,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "chunkscan/error.h"
 #include "cuda/launch.h"
 
 namespace chunkscan::cuda {
@@ -33,7 +34,6 @@ void run_chunk_cumsum(const StagedCall& call) {
   params.y = tensor_of(call.buffers.y, problem.y);
   params.chunk_states = tensor_of(call.buffers.chunk_states, problem.chunk_states);
   params.chunk_states_rows = problem.state_every > 0 ? problem.l / problem.state_every : 0;
-  params.h = static_cast<int>(problem.h);
   params.p = static_cast<int>(problem.p);
   params.n = static_cast<int>(problem.n);
   params.dt_min = problem.dt_min;
@@ -56,6 +56,19 @@ bool needs_states(const Problem& problem, const Config& config) {
 }
 
 }  // namespace
+
+void require_grids(const Problem& problem, int q, int slices) {
+  constexpr double kMostBlocks = 2147483647.0;
+  const auto h = static_cast<double>(problem.h);
+  const double blocks = std::max(static_cast<double>(problem.sequences) * h * slices,
+                                 static_cast<double>(slots_of(problem, q)) * h / kCumsumHeads);
+  if (blocks <= kMostBlocks) return;
+  throw Error(
+      ErrorKind::kUnsupported,
+      "[forward] x: expected sequences, heads and chunks for at most 2^31 - 1 blocks, got " +
+          std::to_string(problem.sequences) + " sequences of " + std::to_string(problem.h) +
+          " heads");
+}
 
 void add_shared_steps(const Problem& problem, const DeviceInfo& device, ChunkCumsumConfig config,
                       std::array<Step, kSteps>& steps) {

@@ -62,6 +62,10 @@ extern const Family kPortable;
 
 void run_staged(const Family& family, const StagedCall& call);
 
+// Throws Error(kUnsupported) where a launch could not have so many blocks: when the plan is made,
+// before anything runs. `slices`: of a head's state.
+void require_grids(const Problem& problem, int q, int slices);
+
 // The steps that all families share: chunk_cumsum, and what finds the runs of seq_idx before it.
 void add_shared_steps(const Problem& problem, const DeviceInfo& device, ChunkCumsumConfig config,
                       std::array<Step, kSteps>& steps);
