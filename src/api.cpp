@@ -5,6 +5,7 @@
 
 #include "chunkscan/chunkscan.h"
 #include "op/buffers.h"
+#include "op/sentence.h"
 #include "plan.h"
 #include "validate.h"
 
@@ -43,7 +44,11 @@ class Scratch {
                           : host.at_least(plan.workspace_bytes);
   }
   ~Scratch() {
-    if (on_device()) plan_.backend->give_scratch(plan_, memory_, stream_);
+    if (!on_device()) return;
+    try {
+      plan_.backend->give_scratch(plan_, memory_, stream_);
+    } catch (const Error&) {  // a broken context, of which the caller's next call into it tells
+    }
   }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
@@ -110,7 +115,14 @@ Plan make_plan(const Inputs& inputs, const Outputs& outputs, const Options& opti
   return plan_for(validate_problem(inputs, outputs, options), inputs.x.device, options);
 }
 
-void prepare(const Plan& plan) { plan.data().backend->prepare(plan.data()); }
+void prepare(const Plan& plan) {
+  const PlanData& data = plan.data();
+  if (!data.runs) {
+    refuse_input("architecture", "none for a plan that runs", data.device_info.architecture,
+                 ErrorKind::kUnsupported);
+  }
+  data.backend->prepare(data);
+}
 
 void run(const Plan& plan, const Inputs& inputs, const Outputs& outputs, void* workspace,
          void* stream) {

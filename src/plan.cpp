@@ -64,7 +64,10 @@ Plan plan_for(const Problem& problem, Device device, const Options& options) {
   auto data = std::make_shared<PlanData>();
   data->problem = problem;
   data->device = device;
-  if (!options.architecture.empty()) data->device.kind = DeviceKind::kCuda;
+  if (!options.architecture.empty()) {
+    data->device.kind = DeviceKind::kCuda;
+    data->runs = false;
+  }
   data->device_info = info_of(device, options);
   data->backend = &choose_backend(*data, options);
   const Backend& backend = *data->backend;

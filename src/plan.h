@@ -11,6 +11,7 @@ struct PlanData {
   const Backend* backend = nullptr;
   Device device;
   DeviceInfo device_info;
+  bool runs = true;  // false: planned for a named architecture
   Config config;
   int threads = 0;  // of the CPU; 0 on a GPU
   std::size_t workspace_bytes = 0;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -86,6 +87,24 @@ TEST(GpuPlans, TooManyBlocksAreRefused) {
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
       EXPECT_THAT(error.what(), testing::HasSubstr("at most 2^31 - 1 blocks"));
+    }
+  }
+}
+
+// Its tensors are on no GPU of that kind.
+TEST(GpuPlans, ForANamedArchitectureDoNotRun) {
+  Case c(testkit::sized(20, 2, 1, 8, 16));
+  c.options.architecture = "sm_80";
+  const Plan plan = make_plan(c.inputs, c.outputs, c.options);
+  for (const std::function<void()>& use :
+       {std::function<void()>([&] { prepare(plan); }),
+        std::function<void()>([&] { forward(c.inputs, c.outputs, c.options); })}) {
+    try {
+      use();
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_STREQ(error.what(),
+                   "[forward] architecture: expected none for a plan that runs, got sm_80");
     }
   }
 }

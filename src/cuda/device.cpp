@@ -110,7 +110,7 @@ DeviceInfo device_named(std::string_view architecture) {
     }
     names.append(names.empty() ? "" : " | ").append(row.architecture);
   }
-  refuse_input("arch", names, std::string("\"").append(architecture).append("\""));
+  refuse_input("architecture", names, std::string("\"").append(architecture).append("\""));
 }
 
 std::string architecture_of(int major, int minor) {

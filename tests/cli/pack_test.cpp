@@ -88,7 +88,7 @@ TEST_F(PackProgram, ShowsATable) {
 
 TEST_F(PackProgram, RefusesWhatItCannotPack) {
   const std::string pack = "pack --shape 1,64,2,16,16,1 --output " + path("a.pack") + " --arch ";
-  EXPECT_THAT(chunkscan(pack + "sm_10").err, HasSubstr("arch: expected sm_80 | "));
+  EXPECT_THAT(chunkscan(pack + "sm_10").err, HasSubstr("architecture: expected sm_80 | "));
   EXPECT_THAT(chunkscan(pack + "sm_80 --backend cpu").err, HasSubstr("got cpu"));
   EXPECT_THAT(chunkscan("pack --arch sm_80 --output " + path("a.pack")).err,
               HasSubstr("sizes: expected --shape or --model, got neither"));

@@ -44,7 +44,7 @@ TEST(Device, ByName) {
 
 TEST(Device, UnknownNameIsRefused) {
   EXPECT_THAT(sentence_of([] { device_named("sm_90"); }),
-              testing::AllOf(HasSubstr("[forward] arch: expected sm_80 | sm_86"),
+              testing::AllOf(HasSubstr("[forward] architecture: expected sm_80 | sm_86"),
                              HasSubstr("| sm_121a, got \"sm_90\"")));
 }
 
