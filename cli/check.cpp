@@ -79,9 +79,13 @@ Subject file_subject(const Flags& flags) {
   return subject;
 }
 
-// Adds a row for every output of ours that `call` holds a result for.
+// Adds a row for every output that `call` holds a result for.
 void compare_with_file(const FileCall& call, const std::string& path, const Subject& subject,
                        const Outputs& got, Result& result) {
+  if (call.expected.contains("chunk_states") && !got.chunk_states.present()) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: chunk_states: expected --state-every beside it, got none", path));
+  }
   for (const NamedView& output : present(got)) {
     const auto found = call.expected.find(output.name);
     if (found == call.expected.end()) continue;

@@ -55,22 +55,25 @@ inline float& initial_most(const CpuCall& call, std::int64_t sequence, std::int6
                                   call.layout.initial_most)[sequence * call.problem.h + head];
 }
 
-// Scratch of one thread. The first four hold a window's B and C, as fp32 and (native_bf16) in
-// pairs.
+// Scratch of one thread. The first hold a window's B and C, as fp32 and (native_bf16) in pairs.
 struct WorkerScratch {
   const CpuLayout& layout;
   std::byte* base;
 
   float* at(std::size_t offset) const { return reinterpret_cast<float*>(base + offset); }
-  float* B(std::int64_t w) const { return at(layout.B) + w * layout.q16 * layout.n16; }
-  float* C(std::int64_t w) const { return at(layout.C) + w * layout.q16 * layout.n16; }
+  Operands& operands(std::int64_t w) const {
+    return reinterpret_cast<Operands*>(base + layout.operands)[w];
+  }
+  const float* B(std::int64_t w) const { return operands(w).B.rows; }
+  const float* C(std::int64_t w) const { return operands(w).C.rows; }
+  float* own_B(std::int64_t w) const { return at(layout.B) + w * layout.q16 * layout.n16; }
+  float* own_C(std::int64_t w) const { return at(layout.C) + w * layout.q16 * layout.n16; }
   std::uint32_t* B_pairs(std::int64_t w) const {
     return reinterpret_cast<std::uint32_t*>(at(layout.B_pairs)) + w * (layout.q16 / 2) * layout.n16;
   }
   std::uint32_t* C_pairs(std::int64_t w) const {
     return reinterpret_cast<std::uint32_t*>(at(layout.C_pairs)) + w * layout.q * (layout.n16 / 2);
   }
-  Most& most(std::int64_t w) const { return reinterpret_cast<Most*>(base + layout.most)[w]; }
   float* columns() const { return at(layout.columns); }
   float* X() const { return at(layout.X); }
   std::uint32_t* X_pairs() const { return reinterpret_cast<std::uint32_t*>(at(layout.X_pairs)); }

@@ -93,7 +93,7 @@ CpuLayout::CpuLayout(const Problem& problem, const Config& config, int threads)
   block_bytes = block.end();
 
   Offsets worker;
-  most = worker.take<Most>(window);
+  operands = worker.take<Operands>(window);
   B = worker.take<float>(window * q16 * n16);
   C = worker.take<float>(window * q16 * n16);
   B_pairs = worker.take<std::uint32_t>(native_bf16 ? window * q16 / 2 * n16 : 0);

@@ -59,10 +59,10 @@ struct CpuLayout {
   std::size_t entering;   // staged only: float[window][heads][n16][slice]
 
   // Byte offsets within a worker's region.
-  std::size_t most;     // Most[window]
-  std::size_t B, C;     // float[window][q16][n16]
-  std::size_t B_pairs;  // native_bf16: uint32[window][q16 / 2][n16], pairs of tokens
-  std::size_t C_pairs;  // native_bf16: uint32[window][q][n16 / 2], pairs along n
+  std::size_t operands;  // Operands[window]
+  std::size_t B, C;      // float[window][q16][n16]
+  std::size_t B_pairs;   // native_bf16: uint32[window][q16 / 2][n16], pairs of tokens
+  std::size_t C_pairs;   // native_bf16: uint32[window][q][n16 / 2], pairs along n
   // float[max(n16, slice)][q16]: B transposed (native_bf16: its pairs, then these transposed), and
   // tokens that are contiguous in memory on their way in or out
   std::size_t columns;
@@ -111,9 +111,14 @@ struct Carried {
   bool lost = false;  // what rounding took from it is kept beside it
 };
 
-// The largest magnitudes of a chunk.
-struct Most {
-  float B, C;
+// Of a chunk: its tokens in fp32, n16 elements apart, and their largest magnitude. They are copied
+// to the worker's rows, but where the recurrence can read the caller's.
+struct Operand {
+  const float* rows;
+  float most;
+};
+struct Operands {
+  Operand B, C;
 };
 
 // Rows of the tallest register tile of any instruction set.

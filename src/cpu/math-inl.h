@@ -24,6 +24,15 @@ HWY_INLINE std::int64_t lanes() { return static_cast<std::int64_t>(hn::Lanes(f32
 inline constexpr float kLog2e = 1.44269504f;
 inline constexpr float kLog2eLow = 1.92596303e-8f;  // log2(e) - kLog2e
 
+// The larger of the two; `most` where v is NaN. Only x86's instruction does so by itself.
+HWY_INLINE V larger(V v, V most) {
+#if HWY_ARCH_X86
+  return hn::Max(v, most);
+#else
+  return hn::IfThenElse(hn::Gt(v, most), v, most);
+#endif
+}
+
 // v 2^(high + low), |low| small against 1: 1 ulp where high + low is exact. The power may lie below
 // fp32's normal numbers if the result does not. Underflows to 0 gradually, overflows to infinity,
 // and passes NaN on. Cheaper than hn::Exp, which also turns NaN into 0.

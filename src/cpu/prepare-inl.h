@@ -104,14 +104,19 @@ HWY_NOINLINE void prepare_chunk(const CpuCall& call, const Block& block, std::in
                                 const WorkerScratch& worker) {
   const CpuLayout& layout = call.layout;
   const Chunk& chunk = block.scratch.chunk(w);
-  const auto load = [&](const Array& array, DType dtype, float* to) {
+  const bool recurrence = call.config.route == Route::kRecurrence;
+  const auto load = [&](const Array& array, DType dtype, float* own) -> Operand {
     const Tokens tokens{array, dtype,   block.sequence.batch, chunk.begin, chunk.len, block.group,
                         0,     layout.n};
-    return load_tokens(tokens, to, layout.n16, worker);
+    if (recurrence && are_fp32_rows(tokens, layout.n16)) {
+      const float* rows = reinterpret_cast<const float*>(tokens.at(0, 0));
+      return {rows, largest_of(rows, chunk.len * layout.n16)};
+    }
+    return {own, load_tokens(tokens, own, layout.n16, worker)};
   };
-  worker.most(w).B = load(call.buffers.B, call.problem.B, worker.B(w));
-  worker.most(w).C = load(call.buffers.C, call.problem.C, worker.C(w));
-  if (call.config.route != Route::kRecurrence) {
+  worker.operands(w) = {load(call.buffers.B, call.problem.B, worker.own_B(w)),
+                        load(call.buffers.C, call.problem.C, worker.own_C(w))};
+  if (!recurrence) {
     Products::pack_BC(layout, chunk.len, w, worker);
     multiply_CB<Products>(layout, block.scratch, w, worker);
   }

@@ -52,7 +52,7 @@ inline Carried enter_chunk(const BlockScratch& scratch, std::int64_t w, std::int
   const HeadSums& sums = scratch.sums(w, head);
   Carried& carried = scratch.carried(head);
   const Carried entering = has_state ? carried : Carried();
-  const double added = sums.dt * most_x * static_cast<double>(worker.most(w).B);
+  const double added = sums.dt * most_x * static_cast<double>(worker.operands(w).B.most);
   carried.most = std::exp2(sums.log2_decay) * entering.most +
                  std::exp2(sums.log2_decay - sums.least_log2_decay) * added;
   carried.slow = sums.slow;
@@ -68,9 +68,9 @@ inline std::int64_t chunked_tokens(const CpuCall& call, const BlockScratch& scra
   const std::int64_t n = call.layout.n;
   const std::int64_t len = scratch.chunk(w).len;
   const HeadSums& sums = scratch.sums(w, head);
-  const Most& most = worker.most(w);
-  if (products_fit({most.B, most.C, most_x, sums.most_dt, state, sums.least_log2_decay,
-                    sums.most_log2_growth},
+  const Operands& operands = worker.operands(w);
+  if (products_fit({operands.B.most, operands.C.most, most_x, sums.most_dt, state,
+                    sums.least_log2_decay, sums.most_log2_growth},
                    n)) {
     return len;
   }

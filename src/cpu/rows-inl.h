@@ -87,7 +87,8 @@ HWY_INLINE void with_dtype(DType dtype, Body&& body) {
   switch (dtype) {
     case DType::kBF16: body(BFloat16()); break;
     case DType::kF16: body(Float16()); break;
-    default: body(Float32()); break;
+    case DType::kF32: body(Float32()); break;
+    default: HWY_ABORT("not a dtype of values");  // validate lets no other through
   }
 }
 
@@ -136,7 +137,7 @@ HWY_NOINLINE V load_row(DType dtype, const std::byte* data, std::int64_t stride,
   V most = hn::Zero(f32);
   with_dtype(dtype, [&](auto type) HWY_ATTR {
     for_each_vector<decltype(type)>(data, stride, count, [&](std::int64_t i, V v) HWY_ATTR {
-      most = hn::Max(hn::Abs(v), most);  // in this order x86 passes over a NaN
+      most = larger(hn::Abs(v), most);
       hn::StoreU(v, f32, to + i);
     });
   });

@@ -137,14 +137,18 @@ struct Tile {
   HWY_INLINE void step(float factor, float dt, const float* HWY_RESTRICT b,
                        const float* HWY_RESTRICT c, const float* HWY_RESTRICT x,
                        float* HWY_RESTRICT y) {
+    // Where registers allow, y is summed in two parts: one chain of additions is longer than the
+    // rest of the step (2 % on Zen 5; with 16 registers 5 % slower).
+    constexpr int kSums = kTileRows == 12 ? 2 : 1;
     const V scale = hn::Set(f32, factor);
     const V dt_t = hn::Set(f32, dt);
     V x_t[kVecs];
-    V y_t[kVecs];
+    V y_t[kSums][kVecs];
 #pragma GCC unroll 12
     for (int v = 0; v < kVecs; ++v) {
       x_t[v] = hn::Mul(dt_t, hn::LoadU(f32, x + v * lanes()));
-      y_t[v] = hn::LoadU(f32, y + v * lanes());
+      y_t[0][v] = hn::LoadU(f32, y + v * lanes());
+      if (kSums > 1) y_t[kSums - 1][v] = hn::Zero(f32);
     }
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
@@ -153,11 +157,14 @@ struct Tile {
 #pragma GCC unroll 12
       for (int v = 0; v < kVecs; ++v) {
         sum[r][v] = hn::MulAdd(sum[r][v], scale, hn::Mul(b_r, x_t[v]));
-        y_t[v] = hn::MulAdd(c_r, sum[r][v], y_t[v]);
+        y_t[r % kSums][v] = hn::MulAdd(c_r, sum[r][v], y_t[r % kSums][v]);
       }
     }
 #pragma GCC unroll 12
-    for (int v = 0; v < kVecs; ++v) hn::StoreU(y_t[v], f32, y + v * lanes());
+    for (int v = 0; v < kVecs; ++v) {
+      const V all = kSums > 1 ? hn::Add(y_t[0][v], y_t[kSums - 1][v]) : y_t[0][v];
+      hn::StoreU(all, f32, y + v * lanes());
+    }
   }
 
   HWY_INLINE void store(float* HWY_RESTRICT to, std::int64_t row) const {

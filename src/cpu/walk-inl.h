@@ -31,8 +31,8 @@ HWY_NOINLINE float load_state(const CpuLayout& layout, DType dtype, const Array&
                               std::int64_t i, const Slice& slice, float* state, float* rows) {
   V most = hn::Zero(f32);
   const auto load = [&](std::int64_t column, float* row) HWY_ATTR {
-    most = hn::Max(
-        most, load_row(dtype, states.at(i, slice.head, column), states.strides[3], layout.n, row));
+    most = larger(
+        load_row(dtype, states.at(i, slice.head, column), states.strides[3], layout.n, row), most);
   };
   for (std::int64_t k = 0; k < slice.count; ++k) load(slice.begin + k, rows + k * layout.n16);
   std::fill(rows + slice.count * layout.n16, rows + padded(slice.count) * layout.n16, 0.0f);
@@ -47,8 +47,9 @@ HWY_NOINLINE void find_initial_most(const CpuCall& call, std::int64_t sequence, 
   const Array& states = call.buffers.initial_states;
   V most = hn::Zero(f32);
   for (std::int64_t column = 0; column < call.layout.p; ++column) {
-    most = hn::Max(most, load_row(*call.problem.initial_states, states.at(sequence, head, column),
-                                  states.strides[3], call.layout.n, worker.rows()));
+    most = larger(load_row(*call.problem.initial_states, states.at(sequence, head, column),
+                           states.strides[3], call.layout.n, worker.rows()),
+                  most);
   }
   initial_most(call, sequence, head) = hn::GetLane(hn::MaxOfLanes(f32, most));
 }

@@ -80,6 +80,9 @@ TEST_F(RunTest, OwnOutputChecksAgainstTheSameCall) {
   int compared = 0;
   for (const nlohmann::json& row : json["outputs"]) compared += row["against"] == path("out");
   EXPECT_EQ(compared, 4);
+  expect_refusal("check --input " + kLayer + " --expected " + path("out"),
+                 "chunkscan check: " + path("out") +
+                     ": chunk_states: expected --state-every beside it, got none");
 }
 
 TEST_F(RunTest, FinalStatesGoInAsInitialStates) {
